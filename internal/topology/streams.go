@@ -1,0 +1,186 @@
+package topology
+
+import (
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// EventStream is the name of the stream that holds every event.
+const EventStream = "CATENARY"
+
+// Limits that apply to every stream of the system.
+const (
+	// DefaultEventStoreBytes bounds the event stream: about 60 million events of usual size. Set it below the disk's free
+	// space: a reached limit refuses commands with a reason, a full disk makes the server time out until restarted.
+	DefaultEventStoreBytes = 32 << 30
+	// DefaultBucketBytes bounds each bucket.
+	DefaultBucketBytes = 8 << 30
+	// MaxEventBytes bounds one event with headers, well under the server's default payload limit of 1 MiB.
+	MaxEventBytes = 256 << 10
+	// BucketHistory is how many values of one key a bucket keeps. The client's own limit is 64; the stream's is not.
+	// -1 would keep all of them but then nats.go does not open the bucket.
+	BucketHistory = 1_000_000
+)
+
+// Buckets of the chain, by the kind of record they hold.
+const (
+	BucketModules     = "chain-modules"
+	BucketNodes       = "chain-nodes"
+	BucketCommits     = "chain-commits"
+	BucketBuilds      = "chain-builds"
+	BucketPublished   = "chain-published"
+	BucketAssignments = "chain-assignments"
+	BucketFreezes     = "chain-freezes"
+	// BucketBackfill holds values that were added to a key's history after the fact (key: <kind>.<key of the record>). They
+	// stand apart so that the newest value of a record's own key is always the one that stands.
+	BucketBackfill = "chain-backfill"
+)
+
+// Buckets that no projector writes.
+const (
+	// BucketActors maps opaque actor ids to names. It is the one mutable record: emptying an entry erases a person.
+	BucketActors = "catenary-actors"
+	// BucketMarks holds how far each view has read, for views that seldom write a value.
+	BucketMarks = "catenary-marks"
+)
+
+// ChainBuckets lists the buckets that projectors derive from the events.
+func ChainBuckets() []string {
+	return []string{
+		BucketModules, BucketNodes, BucketCommits, BucketBuilds,
+		BucketPublished, BucketAssignments, BucketFreezes, BucketBackfill,
+	}
+}
+
+// MirroredBuckets lists the buckets that people and tools read in their own account.
+func MirroredBuckets() []string { return append(ChainBuckets(), BucketActors) }
+
+// Options vary the streams with the place they live in.
+type Options struct {
+	// Replicas is 1 on a single server and 3 in a cluster. Zero means 1.
+	Replicas int
+	// EventStoreBytes bounds the event stream. Zero means DefaultEventStoreBytes.
+	EventStoreBytes int64
+	// BucketBytes bounds each bucket. Zero means DefaultBucketBytes.
+	BucketBytes int64
+}
+
+func (o Options) replicas() int { return max(o.Replicas, 1) }
+
+func orDefault(v, def int64) int64 {
+	if v > 0 {
+		return v
+	}
+	return def
+}
+
+// Events configures the event stream: nothing in it can be deleted or purged, and when it is full it refuses the new
+// instead of dropping the old.
+func Events(o Options) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:               EventStream,
+		Description:        "Catenary: every event, in order. Appended by the writer only.",
+		Subjects:           []string{EventPrefix + ".>"},
+		Retention:          jetstream.LimitsPolicy,
+		Discard:            jetstream.DiscardNew,
+		Storage:            jetstream.FileStorage,
+		Replicas:           o.replicas(),
+		MaxBytes:           orDefault(o.EventStoreBytes, DefaultEventStoreBytes),
+		MaxMsgSize:         MaxEventBytes,
+		DenyDelete:         true,
+		DenyPurge:          true,
+		AllowAtomicPublish: true,
+		// Reads by sequence must not come from a follower that lags behind our own acknowledged append.
+		AllowDirect: false,
+	}
+}
+
+// BucketStream is the name of the stream behind a bucket.
+func BucketStream(bucket string) string { return "KV_" + bucket }
+
+// BucketSubject is the subject of one key of a bucket.
+func BucketSubject(bucket, key string) string { return "$KV." + bucket + "." + key }
+
+// Bucket configures the stream behind a chain bucket. nats.go opens it as a key-value bucket, but "no key is removed" is
+// enforced by the server. On one server it persists asynchronously: what a crash loses of it is derived again.
+func Bucket(bucket string, o Options) jetstream.StreamConfig {
+	c := jetstream.StreamConfig{
+		Name:              BucketStream(bucket),
+		Description:       "Catenary: " + bucket + ", derived from the events. Written by the projector only.",
+		Subjects:          []string{BucketSubject(bucket, ">")},
+		Retention:         jetstream.LimitsPolicy,
+		Discard:           jetstream.DiscardNew,
+		Storage:           jetstream.FileStorage,
+		Replicas:          o.replicas(),
+		MaxMsgsPerSubject: BucketHistory,
+		MaxBytes:          orDefault(o.BucketBytes, DefaultBucketBytes),
+		DenyDelete:        true,
+		DenyPurge:         true,
+		AllowDirect:       false,
+	}
+	if c.Replicas == 1 {
+		c.PersistMode = jetstream.AsyncPersistMode
+	}
+	return c
+}
+
+// Actors configures the stream behind the actor directory. It keeps one value per key, so that overwriting an entry
+// leaves nothing of the person in it.
+func Actors(o Options) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:              BucketStream(BucketActors),
+		Description:       "Catenary: names behind opaque actor ids. Written by the writer only.",
+		Subjects:          []string{BucketSubject(BucketActors, ">")},
+		Discard:           jetstream.DiscardNew,
+		Storage:           jetstream.FileStorage,
+		Replicas:          o.replicas(),
+		MaxMsgsPerSubject: 1,
+		MaxBytes:          orDefault(0, 1<<30),
+		AllowRollup:       false,
+		AllowDirect:       false,
+	}
+}
+
+// Marks configures the stream behind the projector's marks: one value per view, overwritten.
+func Marks(o Options) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:              BucketStream(BucketMarks),
+		Description:       "Catenary: how far each view has read. Written by the projector only; safe to lose.",
+		Subjects:          []string{BucketSubject(BucketMarks, ">")},
+		Storage:           jetstream.FileStorage,
+		Replicas:          o.replicas(),
+		MaxMsgsPerSubject: 1,
+		MaxBytes:          64 << 20,
+		AllowDirect:       false,
+	}
+}
+
+// Mirror configures the ops account's read copy of a bucket. It persists asynchronously: a synced mirror follows at a
+// twentieth of the speed, and a lost tail is fetched again from its origin.
+func Mirror(bucket string, o Options) jetstream.StreamConfig {
+	c := jetstream.StreamConfig{
+		Name:        BucketStream(bucket),
+		Description: "Catenary: read copy of " + bucket + ".",
+		Retention:   jetstream.LimitsPolicy,
+		Storage:     jetstream.FileStorage,
+		Replicas:    o.replicas(),
+		MaxBytes:    orDefault(o.BucketBytes, DefaultBucketBytes),
+		AllowDirect: false,
+		Mirror: &jetstream.StreamSource{
+			Name: BucketStream(bucket),
+			External: &jetstream.ExternalStream{
+				APIPrefix:     LedgerAPIPrefix,
+				DeliverPrefix: MirrorDeliverPrefix,
+			},
+		},
+	}
+	c.MaxMsgsPerSubject = BucketHistory
+	if bucket == BucketActors {
+		c.MaxMsgsPerSubject = 1
+	} else {
+		c.DenyDelete, c.DenyPurge = true, true
+	}
+	if c.Replicas == 1 {
+		c.PersistMode = jetstream.AsyncPersistMode
+	}
+	return c
+}
