@@ -32,7 +32,9 @@ const (
 )
 
 // CommandSubject is the subject a command is sent to.
-func CommandSubject(aggregate, verb string) string { return CommandPrefix + "." + aggregate + "." + verb }
+func CommandSubject(aggregate, verb string) string {
+	return CommandPrefix + "." + aggregate + "." + verb
+}
 
 // QuerySubject is the subject a query is sent to.
 func QuerySubject(name string) string { return QueryPrefix + "." + name }
