@@ -1,0 +1,109 @@
+package es
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/errors"
+)
+
+// Hash is a SHA-256.
+type Hash [sha256.Size]byte
+
+// String gives the hash in hex.
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// MarshalText writes the hash in hex.
+func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
+// UnmarshalText reads a hash in hex.
+func (h *Hash) UnmarshalText(text []byte) error {
+	v, err := ParseHash(string(text))
+	*h = v
+	return err
+}
+
+// ParseHash reads a hash in hex.
+func ParseHash(s string) (Hash, error) {
+	var h Hash
+	if len(s) != 2*len(h) {
+		return h, errors.Newf("a hash has %d hex digits, not %d", 2*len(h), len(s))
+	}
+	_, err := hex.Decode(h[:], []byte(s))
+	return h, errors.Wrap(err, "hash")
+}
+
+// Digest gives the SHA-256 of a command's body in hex.
+func Digest(body []byte) string {
+	h := sha256.Sum256(body)
+	return hex.EncodeToString(h[:])
+}
+
+// ErrBrokenChain marks a hole, a change or a swap found in the stream. The message names the sequence, the expected and
+// the found.
+var ErrBrokenChain = errors.New("hash chain broken")
+
+// Head is the end of a verified stretch of the stream: the last sequence and its hash. The zero value is the head of the
+// empty stream.
+type Head struct {
+	Sequence uint64 `json:"sequence"`
+	Hash     Hash   `json:"hash"`
+}
+
+// Seal gives a message its place after the head: it sets the sequence and the hash header, and returns the new head. The
+// message MUST not change afterwards.
+func (h Head) Seal(m *Message) Head {
+	sum := h.sum(*m)
+	m.Sequence = h.Sequence + 1
+	m.Header[HeaderHash] = []string{sum.String()}
+	return Head{Sequence: m.Sequence, Hash: sum}
+}
+
+// Verify checks that a stored message directly follows the head and is what was sealed, and returns the new head. It gives
+// errors marked [ErrBrokenChain].
+func (h Head) Verify(m Message) (Head, error) {
+	if m.Sequence != h.Sequence+1 {
+		return h, errors.Mark(errors.Newf("event %d is missing: event %d is followed by %d", h.Sequence+1, h.Sequence, m.Sequence), ErrBrokenChain)
+	}
+	sum := h.sum(m)
+	if found := m.get(HeaderHash); found != sum.String() {
+		return h, errors.Mark(errors.Newf("event %d on %s was changed or does not belong here: it carries hash %.16s…, its content after event %d gives %.16s…",
+			m.Sequence, m.Subject, found, h.Sequence, sum), ErrBrokenChain)
+	}
+	return Head{Sequence: m.Sequence, Hash: sum}, nil
+}
+
+// sum hashes the previous hash, the subject, our headers sorted by name, and the body, each preceded by its length so that
+// nothing can move from one to the other. The server's own headers (Nats-*) and the hash itself are left out.
+func (h Head) sum(m Message) Hash {
+	names := make([]string, 0, len(m.Header))
+	for name := range m.Header {
+		if name != HeaderHash && !strings.HasPrefix(name, "Nats-") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	buf := make([]byte, 0, 1024)
+	buf = append(buf, h.Hash[:]...)
+	buf = appendText(buf, m.Subject)
+	buf = binary.BigEndian.AppendUint32(buf, uint32(len(names)))
+	for _, name := range names {
+		buf = appendText(buf, name)
+		values := m.Header[name]
+		buf = binary.BigEndian.AppendUint32(buf, uint32(len(values)))
+		for _, v := range values {
+			buf = appendText(buf, v)
+		}
+	}
+	buf = binary.BigEndian.AppendUint32(buf, uint32(len(m.Body)))
+	buf = append(buf, m.Body...)
+	return sha256.Sum256(buf)
+}
+
+func appendText(buf []byte, s string) []byte {
+	buf = binary.BigEndian.AppendUint32(buf, uint32(len(s)))
+	return append(buf, s...)
+}

@@ -1,0 +1,58 @@
+package es
+
+import (
+	"context"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/cockroachdb/errors"
+)
+
+// Settle finds out what became of an append whose outcome is unclear, by the only proof there is: either its messages
+// stand in the stream, or another append has gone past the same guard. Until one of these is so, it sends the same append
+// with the same guard again; at most one of all the tries can be stored.
+//
+// It returns nil when the messages stand, and an error marked [ErrConflict] when they do not and never will. While the
+// store is full or away it goes on trying; when the context ends first, the error is marked [ErrUnclear].
+func Settle(ctx context.Context, s Store, after uint64, batch []Message) error {
+	pace := backoff.NewExponentialBackOff()
+	pace.InitialInterval = 20 * time.Millisecond
+	pace.MaxInterval = time.Second
+	last := after + uint64(len(batch))
+	for {
+		stored, passed, err := standing(ctx, s, after, batch)
+		switch {
+		case err == nil && stored:
+			return nil
+		case err == nil && passed:
+			return errors.Mark(errors.Newf("append after event %d was overtaken: the stream has gone past it", after), ErrConflict)
+		case err == nil:
+			// A conflict here says only that something was stored since the read: the next read tells what.
+			if err := Wait(ctx, s.Append(ctx, after, batch)); err == nil {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Mark(errors.Wrapf(ctx.Err(), "append of events %d to %d is not settled", after+1, last), ErrUnclear)
+		case <-time.After(pace.NextBackOff()):
+		}
+	}
+}
+
+// standing looks at what stands directly after the guard: the batch itself, something else, or nothing yet.
+func standing(ctx context.Context, s Store, after uint64, batch []Message) (stored, passed bool, err error) {
+	tail, err := s.Tail(ctx)
+	if err != nil || tail <= after {
+		return false, false, err
+	}
+	m, err := s.Get(ctx, after+1)
+	if err != nil {
+		return false, false, err
+	}
+	// The first message tells: an append is stored whole or not at all, and the hash covers the event's own id.
+	if m.get(HeaderHash) == batch[0].get(HeaderHash) {
+		return true, true, nil
+	}
+	return false, true, nil
+}

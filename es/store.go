@@ -1,0 +1,71 @@
+package es
+
+import (
+	"context"
+	"iter"
+
+	"github.com/cockroachdb/errors"
+)
+
+// What an append or a read can come to. Stores mark their errors with one of these.
+var (
+	// ErrConflict means that the stream's last sequence was not the expected one. Nothing of the append is stored, unless an
+	// earlier try of the very same append was: [Settle] tells.
+	ErrConflict = errors.New("the stream has gone on")
+	// ErrUnclear means that no answer came: the append may be stored now, later or never. [Settle] finds out.
+	ErrUnclear = errors.New("no answer to the append")
+	// ErrTooLarge means that a message is over the limit, which the error names. Nothing is stored.
+	ErrTooLarge = errors.New("message too large")
+	// ErrFull means that the store has reached its limit. Nothing is stored; raise the limit or make room.
+	ErrFull = errors.New("store full")
+	// ErrUnavailable means that the store can't be reached or has no leader now. For an append nothing was sent.
+	ErrUnavailable = errors.New("store unavailable")
+	// ErrNotFound means that there is no such message.
+	ErrNotFound = errors.New("no such message")
+)
+
+// MaxAppendMessages bounds one append: the server takes at most this many messages in an atomic batch.
+const MaxAppendMessages = 1000
+
+// Store keeps the stream of events.
+//
+// Read errors are marked [ErrUnavailable]; iterators end after the first error. A store MUST give messages in the order of
+// their sequence and MUST read its tail where appends are ordered (the leader), never from a lagging copy.
+type Store interface {
+	// Append hands messages to the store, to stand directly after the sequence `after`, and returns at once. Appends of one
+	// caller reach the store in the order of the calls, so that a next one may be handed over, expecting this one's last
+	// sequence, before this one is answered. All of an append's messages are stored, or none. It is durable, as
+	// the store's durability says, when Pending is done without error.
+	//
+	// Pending gives errors marked ErrConflict, ErrUnclear, ErrTooLarge, ErrFull or ErrUnavailable.
+	Append(ctx context.Context, after uint64, batch []Message) Pending
+	// Tail gives the stream's last sequence, 0 when it is empty.
+	Tail(ctx context.Context) (uint64, error)
+	// Get gives the message at a sequence; errors are marked ErrNotFound or ErrUnavailable.
+	Get(ctx context.Context, sequence uint64) (Message, error)
+	// Read gives all messages after a sequence, up to the tail at the time of the call.
+	Read(ctx context.Context, after uint64) iter.Seq2[Message, error]
+	// ReadAggregate gives the messages of one aggregate instance, up to the tail at the time of the call.
+	ReadAggregate(ctx context.Context, ref Ref) iter.Seq2[Message, error]
+	// Follow gives all messages after a sequence and waits for new ones until the context ends, which is its only end
+	// without an error.
+	Follow(ctx context.Context, after uint64) iter.Seq2[Message, error]
+}
+
+// Pending is an append on its way.
+type Pending interface {
+	// Done is closed when the outcome is known.
+	Done() <-chan struct{}
+	// Err gives the outcome after Done; nil means stored.
+	Err() error
+}
+
+// Wait waits for an append's outcome. When the context ends first the outcome is unclear.
+func Wait(ctx context.Context, p Pending) error {
+	select {
+	case <-p.Done():
+		return p.Err()
+	case <-ctx.Done():
+		return errors.Mark(errors.Wrap(ctx.Err(), "waiting for the append"), ErrUnclear)
+	}
+}
