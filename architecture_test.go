@@ -1,0 +1,318 @@
+package catenary_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const modulePath = "catenary"
+
+// Third-party packages that stand for the bus. Whoever imports one can bypass the rules of the ledger, so few may.
+var busPackages = []string{
+	"github.com/nats-io/nats.go",
+	"github.com/nats-io/nkeys",
+	"github.com/nats-io/jwt",
+	"github.com/synadia-io/orbit.go",
+}
+
+// serverPackages is the server itself.
+var serverPackages = []string{"github.com/nats-io/nats-server"}
+
+// impurePackages let a decision depend on more than its arguments: on time, on the machine, on chance.
+var impurePackages = []string{
+	"context", "crypto/rand", "database/sql", "log", "math/rand", "net", "os", "runtime", "sync", "syscall", "testing",
+}
+
+// impureSelectors are the functions of otherwise pure packages that read a clock or wait for one.
+var impureSelectors = map[string][]string{
+	"time": {"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"},
+}
+
+// busUse says which files of a package may import the bus.
+type busUse int
+
+const (
+	noBus    busUse = iota // none
+	busFiles               // those named bus*.go: the rest of the package works without a bus
+	anyFile                // all
+)
+
+// row is what one directory may import. Patterns are directories of this module; "x/*" means those directly below x, and
+// "..." means all.
+type row struct {
+	dir     string
+	imports []string
+	bus     busUse
+	server  bool
+	// pure: production files must give the same result for the same arguments, for ever. They have no context, clock, I/O
+	// or chance.
+	pure bool
+	// harness: made for tests. Production files of other directories never import it.
+	harness bool
+}
+
+// importTable is the table of docs/architecture/README.md. Production files import what their row names and nothing else
+// of ours. Test files may import the same, their own package, and everything in testHarnesses.
+//
+// A new directory gets a row here first: that is where its place in the order is decided.
+var importTable = []row{
+	{dir: "."},
+
+	// The domain-free core. es imports nothing of ours; what lies below it is built on it.
+	{dir: "es"},
+	{dir: "es/dispatch", imports: []string{"es"}, bus: busFiles},
+	{dir: "es/project", imports: []string{"es"}},
+	{dir: "es/process", imports: []string{"es"}},
+	{dir: "es/natsstore", imports: []string{"es", "internal/topology"}, bus: anyFile},
+	{dir: "es/natskv", imports: []string{"es"}, bus: anyFile},
+	{dir: "es/memstore", imports: []string{"es"}},
+	{dir: "es/estest", imports: []string{"es"}, harness: true},
+
+	// What is said: facts and intents.
+	{dir: "events", imports: []string{"es"}, pure: true},
+	{dir: "commands", imports: []string{"es", "events"}},
+
+	// What is decided.
+	{dir: "aggregates", imports: []string{"aggregates/*", "events", "commands", "es"}, pure: true},
+	{dir: "aggregates/*", imports: []string{"aggregates", "aggregates/*", "events", "commands", "es"}, pure: true},
+
+	// What is read.
+	{dir: "chain", imports: []string{"events", "commands", "es", "es/natskv", "internal/topology"}},
+	{dir: "projections", imports: []string{"projections/*", "chain", "events", "es", "es/project", "es/natskv", "internal/topology"}},
+	{dir: "projections/*", imports: []string{"projections", "chain", "events", "es", "es/project"}},
+	{dir: "audit", imports: []string{"chain", "events", "es", "es/project", "internal/topology"}, bus: anyFile},
+
+	// What acts: through commands only.
+	{dir: "rollout", imports: []string{"audit", "chain", "events", "commands", "es", "es/process"}},
+	{dir: "agent", imports: []string{"audit", "chain", "events", "commands", "es"}, bus: anyFile},
+	{dir: "agent/*", imports: []string{"agent", "chain", "events", "commands", "es"}, bus: anyFile},
+	{dir: "internal/deliveries", imports: []string{"commands", "events", "es"}},
+
+	// Where it runs.
+	{dir: "embedded", imports: []string{"internal/topology", "internal/natsconn"}, bus: anyFile, server: true},
+	{dir: "internal/topology", bus: anyFile},
+	{dir: "internal/natsconn", imports: []string{"internal/topology"}, bus: anyFile},
+	{dir: "internal/telemetry"},
+	{dir: "internal/hammer", imports: []string{"commands", "events", "es"}},
+	{dir: "internal/realdata", harness: true},
+	{dir: "web", imports: []string{"audit", "chain", "events", "commands", "es"}},
+
+	// Where it is wired together.
+	{dir: "cmd/*", imports: []string{"..."}, bus: anyFile},
+	{dir: "integration", imports: []string{"..."}, bus: anyFile, server: true},
+}
+
+// testHarnesses are what test files of every directory may import besides their row: real servers, the store in memory,
+// the names on the bus and the tools made for tests. Nothing of the domain is among them, so that a test can't
+// tie together what its package keeps apart.
+var testHarnesses = []string{"es", "es/estest", "es/memstore", "es/natsstore", "es/natskv", "embedded", "internal/natsconn", "internal/realdata", "internal/topology"}
+
+// apart lists directories that never import each other, neither in production nor in test files, whatever else the table
+// says. The read side would otherwise show what a decider thinks instead of what was recorded.
+var apart = [][2][]string{
+	{{"chain", "projections", "projections/*", "audit", "web"}, {"aggregates", "aggregates/*"}},
+}
+
+// vagueNames say nothing about what belongs in a package and so collect everything.
+var vagueNames = []string{"common", "helpers", "misc", "types", "util", "utils"}
+
+var architecture = rules{
+	module:          modulePath,
+	table:           importTable,
+	testHarnesses:   testHarnesses,
+	apart:           apart,
+	bus:             busPackages,
+	server:          serverPackages,
+	impure:          impurePackages,
+	impureSelectors: impureSelectors,
+	vagueNames:      vagueNames,
+}
+
+func TestArchitecture(t *testing.T) {
+	t.Parallel()
+	found, err := architecture.check(os.DirFS("."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range found {
+		t.Error(v)
+	}
+}
+
+// TestArchitectureTable checks the table itself: a directory with two rows would be judged by whichever comes first.
+func TestArchitectureTable(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, r := range importTable {
+		if seen[r.dir] {
+			t.Errorf("%s has two rows", r.dir)
+		}
+		seen[r.dir] = true
+	}
+	for _, r := range importTable {
+		for _, p := range r.imports {
+			if p != "..." && !seen[p] {
+				t.Errorf("%s may import %s, which has no row", r.dir, p)
+			}
+		}
+	}
+	for _, p := range testHarnesses {
+		if !seen[p] {
+			t.Errorf("the harness %s has no row", p)
+		}
+	}
+}
+
+// TestArchitectureCheckFinds plants one violation of each kind in a small tree: without it a checker that finds nothing
+// would look like a tree that is clean.
+func TestArchitectureCheckFinds(t *testing.T) {
+	t.Parallel()
+	const doc = "// Package p is documented.\npackage p\n"
+	cases := []struct {
+		name  string
+		files map[string]string
+		want  []string
+	}{
+		{
+			name: "a clean tree",
+			files: map[string]string{
+				"chain/doc.go":            doc,
+				"chain/key.go":            "package p\nimport \"catenary/events\"\nvar _ = events.X\n",
+				"chain/key_test.go":       "package p_test\nimport (\n\"catenary/chain\"\n\"catenary/embedded\"\n\"catenary/es/estest\"\n\"context\"\n)\nvar _ = chain.X\n",
+				"aggregates/node/doc.go":  doc,
+				"aggregates/node/x.go":    "package p\nimport \"time\"\nfunc f(t time.Time) time.Time { return t.Add(time.Second) }\n",
+				"es/dispatch/doc.go":      doc,
+				"es/dispatch/bus_nats.go": "package p\nimport _ \"github.com/nats-io/nats.go/micro\"\n",
+				"testdata/x/bad.go":       "package p\nimport _ \"catenary/nowhere\"\n",
+				"docs/adr/0001.md":        "# not Go",
+			},
+		},
+		{
+			name:  "an upward import",
+			files: map[string]string{"chain/doc.go": doc, "chain/key.go": "package p\nimport _ \"catenary/rollout\"\n"},
+			want:  []string{"chain/key.go:2: chain may not import rollout (see importTable)"},
+		},
+		{
+			name:  "the core imports something of ours",
+			files: map[string]string{"es/doc.go": doc, "es/x.go": "package p\nimport _ \"catenary/internal/topology\"\n"},
+			want:  []string{"es/x.go:2: es may not import internal/topology (see importTable)"},
+		},
+		{
+			name: "the read side and the deciders, from both sides and from a test",
+			files: map[string]string{
+				"projections/nodes/doc.go":    doc,
+				"projections/nodes/x_test.go": "package p\nimport _ \"catenary/aggregates/node\"\n",
+				"aggregates/doc.go":           doc,
+				"aggregates/world.go":         "package p\nimport _ \"catenary/chain\"\n",
+			},
+			want: []string{
+				"aggregates/world.go:2: aggregates and chain must stay apart: the read side shows what was recorded, not what a decider thinks",
+				"projections/nodes/x_test.go:2: projections/nodes and aggregates/node must stay apart: the read side shows what was recorded, not what a decider thinks",
+			},
+		},
+		{
+			name: "the bus where it does not belong",
+			files: map[string]string{
+				"chain/doc.go":           doc,
+				"chain/reader.go":        "package p\nimport _ \"github.com/nats-io/nats.go/jetstream\"\n",
+				"chain/reader_test.go":   "package p\nimport _ \"github.com/synadia-io/orbit.go/natsext\"\n",
+				"es/dispatch/doc.go":     doc,
+				"es/dispatch/handler.go": "package p\nimport _ \"github.com/nats-io/nats.go\"\n",
+			},
+			want: []string{
+				"chain/reader.go:2: chain may not import github.com/nats-io/nats.go/jetstream: the bus belongs to few packages (see importTable)",
+				"chain/reader_test.go:2: chain may not import github.com/synadia-io/orbit.go/natsext: the bus belongs to few packages (see importTable)",
+				"es/dispatch/handler.go:2: es/dispatch may import github.com/nats-io/nats.go in files named bus*.go only",
+			},
+		},
+		{
+			name: "a module whose name only begins like the bus",
+			files: map[string]string{
+				"chain/doc.go": doc,
+				"chain/x.go":   "package p\nimport _ \"github.com/nats-io/nats.gold\"\n",
+			},
+		},
+		{
+			name: "the server where it does not belong",
+			files: map[string]string{
+				"es/natsstore/doc.go":    doc,
+				"es/natsstore/x_test.go": "package p\nimport _ \"github.com/nats-io/nats-server/v2/server\"\n",
+			},
+			want: []string{"es/natsstore/x_test.go:2: es/natsstore may not import github.com/nats-io/nats-server/v2/server: only embedded and integration run a server"},
+		},
+		{
+			name: "an aggregate that is not pure",
+			files: map[string]string{
+				"aggregates/lease/doc.go": doc,
+				"aggregates/lease/a.go":   "package p\nimport (\n\"context\"\n\"net/http\"\n\"math/rand/v2\"\n)\n",
+				"aggregates/lease/b.go":   "package p\nimport \"time\"\nvar now = time.Now\n",
+				"aggregates/lease/c.go":   "package p\nimport clock \"time\"\nfunc f(t clock.Time) clock.Duration { return clock.Since(t) }\n",
+				"aggregates/lease/d.go":   "package p\nimport . \"time\"\nvar now = Now\n",
+				"aggregates/lease/e.go":   "package p\nvar time struct{ Now int }\nvar _ = time.Now\n",
+			},
+			want: []string{
+				"aggregates/lease/a.go:3: aggregates/lease is pure and may not import context",
+				"aggregates/lease/a.go:4: aggregates/lease is pure and may not import net/http",
+				"aggregates/lease/a.go:5: aggregates/lease is pure and may not import math/rand/v2",
+				"aggregates/lease/b.go:3: aggregates/lease is pure and may not use time.Now: take the time as an argument",
+				"aggregates/lease/c.go:3: aggregates/lease is pure and may not use time.Since: take the time as an argument",
+				"aggregates/lease/d.go:2: aggregates/lease is pure and may not import time with a dot",
+			},
+		},
+		{
+			name: "a harness in production",
+			files: map[string]string{
+				"cmd/catenary/doc.go":  doc,
+				"cmd/catenary/main.go": "package p\nimport _ \"catenary/es/estest\"\n",
+			},
+			want: []string{"cmd/catenary/main.go:2: es/estest is made for tests: production files may not import it"},
+		},
+		{
+			name:  "an unknown directory",
+			files: map[string]string{"billing/doc.go": doc},
+			want:  []string{"billing: no row in importTable: add the directory with what it may import, and to docs/architecture/README.md"},
+		},
+		{
+			name:  "an import of a directory that has no row",
+			files: map[string]string{"cmd/catenary/doc.go": doc, "cmd/catenary/main.go": "package p\nimport _ \"catenary/billing\"\n"},
+			want:  []string{"cmd/catenary/main.go:2: billing has no row in importTable"},
+		},
+		{
+			name:  "a vague name, which the table can't allow",
+			files: map[string]string{"cmd/util/doc.go": doc},
+			want:  []string{"cmd/util: util says nothing about what belongs there: name it after what it owns"},
+		},
+		{
+			name: "no doc.go, or one that says nothing",
+			files: map[string]string{
+				"chain/key.go":  "package p\n",
+				"events/doc.go": "package p\n",
+			},
+			want: []string{
+				"chain: no doc.go: say what the package owns, what it leaves to others, and its invariants",
+				"events/doc.go: no package comment: say what the package owns, what it leaves to others, and its invariants",
+			},
+		},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			found, err := architecture.check(tree(c.files))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, found); diff != "" {
+				t.Errorf("violations (-want +found):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestArchitectureCheckRefusesWhatItCannotParse(t *testing.T) {
+	t.Parallel()
+	if _, err := architecture.check(tree(map[string]string{"chain/x.go": "package"})); err == nil {
+		t.Error("a file that does not parse was passed over")
+	}
+}
