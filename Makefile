@@ -1,0 +1,46 @@
+# Everything a developer or a CI runs. It needs Go, make and a POSIX shell; `make race` needs a C compiler too.
+
+BINARIES := catenary writer projector
+GO       := go
+# Longest time for one package's tests, and for each fuzz target.
+TEST_TIMEOUT := 4m
+FUZZ_TIME    := 10s
+# Shortest time for one benchmark: long enough that the ratios of two runs agree.
+BENCH_TIME   := 1s
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test race lint verify bench fuzz
+
+help: ## print this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1	\2/p' Makefile | while IFS='	' read -r target line; do printf '  make %-8s %s\n' "$$target" "$$line"; done
+
+run: build ## build it and start a working chain with a small demo fleet (^C ends it)
+	./bin/catenary up --demo
+
+build: ## build the binaries into bin/
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ $(BINARIES:%=./cmd/%)
+
+test: ## run all tests
+	$(GO) test -timeout $(TEST_TIMEOUT) ./...
+
+race: ## run all tests under the race detector
+	CGO_ENABLED=1 $(GO) test -race -timeout 10m ./...
+
+lint: ## check format, vet, staticcheck and exhaustive event switches
+	@unformatted="$$("$$($(GO) env GOROOT)/bin/gofmt" -l .)"; if [ -n "$$unformatted" ]; then echo "gofmt would change:" >&2; echo "$$unformatted" >&2; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(GO) tool go-check-sumtype ./...
+
+verify: build lint ## check what a release needs: build, lint, go.mod, import table, style, docs
+	$(GO) mod tidy -diff
+	$(GO) test -count=1 .
+
+bench: ## run all benchmarks and print their tables
+	$(GO) test -run '^$$' -bench . -benchtime $(BENCH_TIME) -timeout 30m ./...
+
+fuzz: ## run each fuzz target for a short time
+	@set -e; grep -rn --include='*_test.go' '^func Fuzz' . | sed 's|^\(.*\)/[^/]*:[0-9]*:func \(Fuzz[A-Za-z0-9_]*\).*|\1 \2|' | while read -r dir target; do \
+		echo "$$dir $$target"; \
+		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_TIME) "$$dir" </dev/null; \
+	done
