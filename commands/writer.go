@@ -1,0 +1,18 @@
+package commands
+
+import (
+	"catenary/es"
+	"catenary/events"
+)
+
+// WriterKey is the key of the writer's own history.
+const WriterKey = "main"
+
+// StartWriter is what a writer records when it begins to append. It does not come over the bus.
+type StartWriter struct{ events.WriterStarted }
+
+// Ref is the writer.
+func (StartWriter) Ref() es.Ref { return es.Ref{Aggregate: events.AggregateWriter, Key: WriterKey} }
+
+// Verb is start.
+func (StartWriter) Verb() string { return "start" }
