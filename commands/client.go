@@ -1,0 +1,34 @@
+package commands
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/es"
+	"catenary/es/dispatch"
+)
+
+// Client sends commands for Go programs.
+type Client struct {
+	bus dispatch.Bus
+}
+
+// NewClient returns a client that sends over the bus.
+func NewClient(bus dispatch.Bus) *Client { return &Client{bus: bus} }
+
+// Send validates a payload, sends it and returns the answer. An answer that refuses is no error: see its status. It gives
+// an *es.Refusal for a payload that is malformed, and the errors of [dispatch.Bus] when no answer came.
+func (c *Client) Send(ctx context.Context, p es.Payload, o dispatch.Options) (es.Answer, error) {
+	if err := p.Validate(); err != nil {
+		return es.Answer{}, err
+	}
+	body, err := json.Marshal(p)
+	if err != nil {
+		return es.Answer{}, errors.Wrapf(err, "encode %s %s", p.Ref().Aggregate, p.Verb())
+	}
+	return c.bus.Send(ctx, dispatch.Request{
+		Aggregate: p.Ref().Aggregate, Verb: p.Verb(), Body: body, ContentType: dispatch.ContentTypeJSON, Options: o,
+	})
+}
