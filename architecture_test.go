@@ -72,7 +72,8 @@ var importTable = []row{
 
 	// What is said: facts and intents.
 	{dir: "events", imports: []string{"es"}, pure: true},
-	{dir: "commands", imports: []string{"es", "events"}},
+	// The client for Go programs stands beside the intents, so they know how a command is sent.
+	{dir: "commands", imports: []string{"es", "es/dispatch", "events"}},
 
 	// What is decided.
 	{dir: "aggregates", imports: []string{"aggregates/*", "events", "commands", "es"}, pure: true},
@@ -85,19 +86,19 @@ var importTable = []row{
 	{dir: "audit", imports: []string{"chain", "events", "es", "es/project", "internal/topology"}, bus: anyFile},
 
 	// What acts: through commands only.
-	{dir: "rollout", imports: []string{"audit", "chain", "events", "commands", "es", "es/process"}},
-	{dir: "agent", imports: []string{"audit", "chain", "events", "commands", "es"}, bus: anyFile},
+	{dir: "rollout", imports: []string{"audit", "chain", "events", "commands", "es", "es/dispatch", "es/process"}},
+	{dir: "agent", imports: []string{"audit", "chain", "events", "commands", "es", "es/dispatch"}, bus: anyFile},
 	{dir: "agent/*", imports: []string{"agent", "chain", "events", "commands", "es"}, bus: anyFile},
-	{dir: "internal/deliveries", imports: []string{"commands", "events", "es"}},
+	{dir: "internal/deliveries", imports: []string{"commands", "events", "es", "es/dispatch"}},
 
 	// Where it runs.
 	{dir: "embedded", imports: []string{"internal/topology", "internal/natsconn"}, bus: anyFile, server: true},
 	{dir: "internal/topology", bus: anyFile},
 	{dir: "internal/natsconn", imports: []string{"internal/topology"}, bus: anyFile},
 	{dir: "internal/telemetry"},
-	{dir: "internal/hammer", imports: []string{"commands", "events", "es"}},
+	{dir: "internal/hammer", imports: []string{"commands", "events", "es", "es/dispatch"}},
 	{dir: "internal/realdata", harness: true},
-	{dir: "web", imports: []string{"audit", "chain", "events", "commands", "es"}},
+	{dir: "web", imports: []string{"audit", "chain", "events", "commands", "es", "es/dispatch"}},
 
 	// Where it is wired together.
 	{dir: "cmd/*", imports: []string{"..."}, bus: anyFile},

@@ -302,6 +302,22 @@ func TestDocsCommands(t *testing.T) {
 	}
 }
 
+// TestDocsHeaders checks that the headers of events and of commands are described.
+func TestDocsHeaders(t *testing.T) {
+	t.Parallel()
+	for _, of := range []struct{ dir, page string }{
+		{"es", "docs/architecture/streams.md"},
+		{"es/dispatch", "docs/architecture/commands.md"},
+	} {
+		text := readText(t, of.page)
+		for constant, header := range exportedStrings(t, of.dir, "Header") {
+			if !strings.Contains(text, "`"+header+"`") {
+				t.Errorf("%s says nothing of `%s` (%s.%s)", of.page, header, path.Base(of.dir), constant)
+			}
+		}
+	}
+}
+
 // TestDocsGenerated checks that the blocks made from the code are as it makes them now.
 func TestDocsGenerated(t *testing.T) {
 	t.Parallel()
