@@ -2,6 +2,7 @@ package es
 
 import (
 	"bytes"
+	"reflect"
 
 	"github.com/cockroachdb/errors"
 	"github.com/vmihailenco/msgpack/v5"
@@ -22,6 +23,11 @@ const ContentTypeMsgpack = "application/msgpack"
 
 // Msgpack is the codec of stored events. Field names are those of the json tags, so that an event reads the same in the
 // stream and on a screen.
+//
+// A time is stored as the standard's timestamp (extension -1: seconds and nanoseconds since 1970, without a zone), so that
+// one instant has one form, and is read as UTC wherever the program runs. Of the maps only map[string]string,
+// map[string]bool and map[string]any have sorted keys: [Msgpack.CheckType] finds the others. Only omitempty leaves a field
+// out.
 type Msgpack struct{}
 
 // ContentType returns application/msgpack.
@@ -54,6 +60,36 @@ func (Msgpack) Unmarshal(data []byte, v any) error {
 	}
 	if r.Len() > 0 {
 		return errors.Newf("decode %T: %d bytes after its end", v, r.Len())
+	}
+	inUTC(reflect.ValueOf(v))
+	return nil
+}
+
+// CheckType gives an error for a type that Marshal would not always give the same bytes for: one that holds a map whose
+// keys the encoder leaves in random order.
+func (Msgpack) CheckType(t reflect.Type) error { return checkMaps(t, map[reflect.Type]bool{}) }
+
+func checkMaps(t reflect.Type, seen map[reflect.Type]bool) error {
+	if seen[t] {
+		return nil
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if f := t.Field(i); f.IsExported() {
+				if err := checkMaps(f.Type, seen); err != nil {
+					return errors.Wrapf(err, "%v.%s", t, f.Name)
+				}
+			}
+		}
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return checkMaps(t.Elem(), seen)
+	case reflect.Map:
+		elem := t.Elem()
+		if t.Key() != reflect.TypeFor[string]() || elem != reflect.TypeFor[string]() && elem != reflect.TypeFor[bool]() && elem != reflect.TypeFor[any]() {
+			return errors.Newf("%v would be stored in random order: use map[string]string, or a slice in a fixed order", t)
+		}
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (e *Event) Message(contentType string) Message {
 	set(HeaderTime, formatTime(e.Recorded))
 	set(HeaderContentType, contentType)
 	set(HeaderVersion, strconv.FormatUint(e.Version, 10))
-	if !e.Effective.Equal(e.Recorded) {
+	if !e.Effective.IsZero() && !e.Effective.Equal(e.Recorded) {
 		set(HeaderEffective, formatTime(e.Effective))
 	}
 	if e.Backfill {

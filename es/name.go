@@ -10,7 +10,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// MaxNameBytes bounds one name. Escaping triples it at worst, so a subject of four names stays under MaxSubjectBytes.
+// MaxNameBytes bounds one name. Escaping triples it at worst, so a subject of three such names stays under
+// [MaxSubjectBytes]; stores refuse a longer one.
 const MaxNameBytes = 255
 
 // MaxSubjectBytes bounds a whole subject. The server closes a connection for good on a subject over 4,096 bytes.

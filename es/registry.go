@@ -35,8 +35,8 @@ func NewRegistry(codec Codec) *Registry {
 // Codec returns the registry's codec.
 func (r *Registry) Codec() Codec { return r.codec }
 
-// Register binds the stored name of an event type to the Go type it decodes to. It panics when either is bound already:
-// that is a mistake in the program, found at its first start.
+// Register binds the stored name of an event type to the Go type it decodes to. It panics when either is bound already, or
+// when the codec can't store the type always in the same form: a mistake in the program, found at its first start.
 func Register[E any](r *Registry, name string) {
 	r.bind(name, registered{typ: reflect.TypeFor[E](), decode: decodeAs[E]})
 }
@@ -54,7 +54,17 @@ func (r *Registry) bind(name string, reg registered) {
 	if other, ok := r.byType[reg.typ]; ok {
 		panic(fmt.Sprintf("es: %v is registered as %s already", reg.typ, other))
 	}
+	if c, ok := r.codec.(typeChecker); ok {
+		if err := c.CheckType(reg.typ); err != nil {
+			panic(fmt.Sprintf("es: event type %s: %v", name, err))
+		}
+	}
 	r.byName[name], r.byType[reg.typ] = reg, name
+}
+
+// typeChecker is a codec that does not give every type always the same form.
+type typeChecker interface {
+	CheckType(reflect.Type) error
 }
 
 func decodeAs[E any](c Codec, body []byte) (any, error) {
