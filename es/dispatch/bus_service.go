@@ -1,0 +1,149 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"catenary/es"
+)
+
+// headerRequestInfo is what the server stamps on a request that crosses accounts; it replaces whatever the sender put
+// there. The exact spelling counts: a copy in another case is the sender's own.
+const headerRequestInfo = "Nats-Request-Info"
+
+// ServiceConfig is what the command service needs.
+type ServiceConfig struct {
+	// Name and Version are shown by `nats micro`.
+	Name, Version string
+	// Conn is a connection in the ledger's account.
+	Conn *nats.Conn
+	// Intake makes commands of what comes in.
+	Intake *Intake
+	// Submit queues a command; see [Writer.Submit].
+	Submit func(es.Command, func(es.Answer))
+	// Inside names who acts on calls from inside the ledger's account that do not say.
+	Inside string
+	// Commands lists what is understood, as aggregate.verb, for `nats micro info`.
+	Commands []string
+	Logger   *slog.Logger
+}
+
+// Service answers commands on the bus, as a NATS micro service.
+type Service struct {
+	cfg     ServiceConfig
+	ctx     context.Context
+	cancel  context.CancelFunc
+	service micro.Service
+}
+
+// NewService starts to listen. All commands come in through one endpoint, so that those of one connection are decided in
+// the order they were sent.
+func NewService(ctx context.Context, cfg ServiceConfig) (*Service, error) {
+	s := &Service{cfg: cfg}
+	s.ctx, s.cancel = context.WithCancel(ctx)
+	svc, err := micro.AddService(cfg.Conn, micro.Config{
+		Name: cfg.Name, Version: cfg.Version, Description: "Decides commands and records their events.",
+	})
+	if err != nil {
+		s.cancel()
+		return nil, errors.Wrap(err, "start the command service")
+	}
+	s.service = svc
+	err = svc.AddEndpoint("command", micro.HandlerFunc(s.handle),
+		micro.WithEndpointSubject(CommandPrefix+".*.*"),
+		micro.WithEndpointMetadata(map[string]string{"commands": strings.Join(cfg.Commands, " ")}))
+	if err != nil {
+		s.Stop()
+		return nil, errors.Wrap(err, "start the command service")
+	}
+	return s, nil
+}
+
+// Stop ends listening; commands taken in before are still answered.
+func (s *Service) Stop() error {
+	s.cancel()
+	return errors.Wrap(s.service.Stop(), "stop the command service")
+}
+
+// handle takes a request off the bus. The answer comes later, from the writer: a handler that waited for it would let one
+// command through at a time.
+func (s *Service) handle(req micro.Request) {
+	get := func(name string) string {
+		v, _ := es.DecodeHeader(header(nats.Header(req.Headers()), name))
+		return v
+	}
+	r := Request{Body: req.Data(), ContentType: get(HeaderContentType)}
+	r.Aggregate, r.Verb, _ = strings.Cut(strings.TrimPrefix(req.Subject(), CommandPrefix+"."), ".")
+	command := es.Command{Ref: es.Ref{Aggregate: r.Aggregate}, Verb: r.Verb, ID: get(HeaderCommand)}
+	who, err := s.caller(req)
+	if err == nil {
+		r.Options, err = readOptions(get)
+	}
+	if err == nil {
+		command, err = s.cfg.Intake.Command(s.ctx, r, who)
+	}
+	if err != nil {
+		s.respond(req, s.refused(command, err))
+		return
+	}
+	s.cfg.Submit(command, func(a es.Answer) { s.respond(req, a) })
+}
+
+func (s *Service) refused(c es.Command, err error) es.Answer {
+	var r *es.Refusal
+	if !errors.As(err, &r) {
+		s.cfg.Logger.Error("command could not be read", "aggregate", c.Ref.Aggregate, "verb", c.Verb, "error", err)
+		r = &es.Refusal{Status: es.StatusInvalid, Code: "internal", Message: err.Error()}
+	}
+	return refusal(c, r)
+}
+
+// caller says who sent a request. The name comes from the connection, never from the body.
+func (s *Service) caller(req micro.Request) (Who, error) {
+	h := nats.Header(req.Headers())
+	stamped := header(h, headerRequestInfo)
+	if stamped == "" {
+		// No account border was crossed: it is one of our own processes.
+		name := header(h, HeaderActor)
+		if name == "" {
+			name = s.cfg.Inside
+		}
+		return Who{Name: name}, nil
+	}
+	var info struct {
+		Account string `json:"acc"`
+		User    string `json:"user"`
+	}
+	if err := json.Unmarshal([]byte(stamped), &info); err != nil || info.User == "" {
+		return Who{}, &es.Refusal{Status: es.StatusDenied, Code: "nobody", Message: fmt.Sprintf("the request comes from account %q without a user", info.Account),
+			Hint: "send commands from a connection of your own; a stream or consumer can't act"}
+	}
+	return Who{Name: info.User, Account: info.Account}, nil
+}
+
+func (s *Service) respond(req micro.Request, a es.Answer) {
+	body, err := json.Marshal(a)
+	if err != nil {
+		s.cfg.Logger.Error("answer could not be written", "command", a.Command, "error", err)
+		return
+	}
+	if a.Error != nil && a.Status != es.StatusUnchanged {
+		err = req.Error(string(a.Status), a.Error.Message, body)
+	} else {
+		h := micro.Headers{HeaderContentType: {ContentTypeJSON}}
+		if a.Repeated {
+			h[HeaderRepeated] = []string{"1"}
+		}
+		err = req.Respond(body, micro.WithHeaders(h))
+	}
+	if err != nil && !errors.IsAny(err, nats.ErrMsgNoReply, nats.ErrConnectionClosed) {
+		s.cfg.Logger.Warn("answer could not be sent", "command", a.Command, "status", a.Status, "error", err)
+	}
+}

@@ -1,0 +1,176 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/es"
+)
+
+// MaxBodyBytes bounds a command's body. What a record may hold is less; this leaves room for what JSON adds to it.
+const MaxBodyBytes = 256 << 10
+
+// Limits of the texts in a command's headers.
+const maxHeaderBytes = 1024
+
+// Decoder reads payloads.
+type Decoder interface {
+	// Decode gives the payload of a command, or an *es.Refusal with status invalid.
+	Decode(aggregate, verb, contentType string, body []byte) (es.Payload, error)
+	// Digest gives the same text for the same payload, however it was written on the bus.
+	Digest(es.Payload) (string, error)
+}
+
+// Personal is a payload that names persons. The writer replaces their names by opaque ids before it decides.
+type Personal interface {
+	MapPersons(id func(name string) (string, error)) (es.Payload, error)
+}
+
+// Intake makes commands of requests: it checks their shape, and replaces the names of people by opaque ids.
+type Intake struct {
+	Decoder Decoder
+	Actors  *Actors
+	// NewID gives ids for commands that were sent without one.
+	NewID  func() string
+	Logger *slog.Logger
+}
+
+// Command makes a command of a request that somebody sent. It gives an *es.Refusal when the request is malformed or the
+// actor directory can't be written.
+func (in *Intake) Command(ctx context.Context, r Request, who Who) (es.Command, error) {
+	c := es.Command{
+		ID: r.ID, Verb: r.Verb, Ref: es.Ref{Aggregate: r.Aggregate}, Expected: r.Expected, Effective: r.Effective.UTC(), Backfill: r.Backfill,
+		Deadline: r.Deadline, Fence: r.Fence, Causation: r.Causation, Correlation: r.Correlation, Trace: r.Trace,
+	}
+	if r.Effective.IsZero() {
+		c.Effective = time.Time{}
+	}
+	if c.ID == "" {
+		c.ID = in.NewID()
+	}
+	for name, v := range map[string]string{"causation": r.Causation, "correlation": r.Correlation, "traceparent": r.Trace, "on-behalf-of": r.OnBehalfOf} {
+		if len(v) > maxHeaderBytes {
+			return c, invalid("too-large", fmt.Sprintf("%s has %d bytes; the limit is %d", name, len(v), maxHeaderBytes), "shorten it")
+		}
+	}
+	if len(r.Body) > MaxBodyBytes {
+		return c, invalid("too-large", fmt.Sprintf("the body of %s %s has %d bytes; the limit is %d", r.Aggregate, r.Verb, len(r.Body), MaxBodyBytes), "send less in one command")
+	}
+	payload, err := in.Decoder.Decode(r.Aggregate, r.Verb, r.ContentType, r.Body)
+	if err != nil {
+		return c, err
+	}
+	if err := payload.Validate(); err != nil {
+		return c, err
+	}
+	c.Ref = payload.Ref()
+	if subject := c.Ref.Subject(); len(subject) > es.MaxSubjectBytes {
+		return c, invalid("too-large", fmt.Sprintf("the names make a subject of %d bytes; the limit is %d", len(subject), es.MaxSubjectBytes), "use shorter names")
+	}
+	if c.Digest, err = in.Decoder.Digest(payload); err != nil {
+		return c, err
+	}
+	id := func(name string) (string, error) { return in.Actors.ID(ctx, Who{Name: name}) }
+	if p, ok := payload.(Personal); ok {
+		if payload, err = p.MapPersons(id); err != nil {
+			return c, in.actorRefusal(err)
+		}
+	}
+	c.Data = payload
+	if r.OnBehalfOf != "" {
+		if c.OnBehalfOf, err = id(r.OnBehalfOf); err != nil {
+			return c, in.actorRefusal(err)
+		}
+	}
+	if c.Actor, err = in.Actors.ID(ctx, who); err != nil {
+		return c, in.actorRefusal(err)
+	}
+	return c, nil
+}
+
+// actorRefusal tells a name that can't be kept from a directory that can't be written.
+func (in *Intake) actorRefusal(err error) *es.Refusal {
+	if errors.Is(err, es.ErrName) {
+		return invalid("bad-name", err.Error(), "")
+	}
+	in.Logger.Error("actor directory can't be written", "error", err)
+	return &es.Refusal{Status: es.StatusBusy, Code: "directory", Message: "the actor directory can't be written: " + err.Error(), Hint: "send it again with the same id"}
+}
+
+func invalid(code, message, hint string) *es.Refusal {
+	return &es.Refusal{Status: es.StatusInvalid, Code: code, Message: message, Hint: hint}
+}
+
+// readOptions reads a command's headers. It gives an *es.Refusal that names the header.
+func readOptions(get func(name string) string) (Options, error) {
+	o := Options{
+		ID: get(HeaderCommand), OnBehalfOf: get(HeaderOnBehalfOf), Causation: get(HeaderCausation), Correlation: get(HeaderCorrelation),
+		Trace: get(HeaderTrace), Backfill: get(HeaderBackfill) != "",
+	}
+	bad := func(name, v, want string) error {
+		return invalid("bad-header", fmt.Sprintf("header %s is %.80q; it must be %s", name, v, want), "")
+	}
+	if v := get(HeaderBackfill); v != "" && v != "1" {
+		return o, bad(HeaderBackfill, v, "1 or absent")
+	}
+	if v := get(HeaderExpected); v != "" {
+		n, err := strconv.ParseUint(v, 10, 64)
+		if err != nil {
+			return o, bad(HeaderExpected, v, "a version, such as 3")
+		}
+		o.Expected = &n
+	}
+	if v := get(HeaderFence); v != "" {
+		n, err := strconv.ParseUint(v, 10, 64)
+		if err != nil || n == 0 {
+			return o, bad(HeaderFence, v, "the sequence of a lease's taken event")
+		}
+		o.Fence = n
+	}
+	for name, t := range map[string]*time.Time{HeaderEffective: &o.Effective, HeaderDeadline: &o.Deadline} {
+		v := get(name)
+		if v == "" {
+			continue
+		}
+		parsed, err := time.Parse(time.RFC3339Nano, v)
+		if err != nil || parsed.Year() < 1970 || parsed.Year() > 9999 {
+			return o, bad(name, v, "an RFC 3339 time from 1970 on, such as 2026-05-01T07:34:45Z")
+		}
+		*t = parsed
+	}
+	return o, nil
+}
+
+// writeOptions is the counterpart of readOptions.
+func writeOptions(o Options, set func(name, value string)) {
+	text := func(name, v string) {
+		if v != "" {
+			set(name, v)
+		}
+	}
+	text(HeaderCommand, o.ID)
+	text(HeaderOnBehalfOf, o.OnBehalfOf)
+	text(HeaderCausation, o.Causation)
+	text(HeaderCorrelation, o.Correlation)
+	text(HeaderTrace, o.Trace)
+	if o.Backfill {
+		set(HeaderBackfill, "1")
+	}
+	if o.Expected != nil {
+		set(HeaderExpected, strconv.FormatUint(*o.Expected, 10))
+	}
+	if o.Fence != 0 {
+		set(HeaderFence, strconv.FormatUint(o.Fence, 10))
+	}
+	if !o.Effective.IsZero() {
+		set(HeaderEffective, o.Effective.UTC().Format(time.RFC3339Nano))
+	}
+	if !o.Deadline.IsZero() {
+		set(HeaderDeadline, o.Deadline.UTC().Format(time.RFC3339Nano))
+	}
+}

@@ -1,0 +1,142 @@
+package dispatch
+
+import (
+	"context"
+	"slices"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/es"
+)
+
+// wait files a command that leaves no events of its own. Its answer rests on all that was decided before, and on a
+// look at the stream's tail after deciding: only that shows that no other writer has gone on meanwhile.
+func (w *Writer) wait(j *job) {
+	w.waits++
+	j.wait = w.waits
+	w.waiting = append(w.waiting, j)
+}
+
+// readTail starts one read of the tail for all that wait for one. A command decided after a read began needs the next.
+func (w *Writer) readTail(ctx context.Context) {
+	if w.reading || !slices.ContainsFunc(w.waiting, func(j *job) bool { return j.repeat == 0 && !j.tailRead }) {
+		return
+	}
+	w.reading = true
+	covers := w.waits
+	go func() {
+		bounded, cancel := context.WithTimeout(ctx, w.cfg.Patience/2)
+		defer cancel()
+		tail, err := w.cfg.Store.Tail(bounded)
+		w.tails <- tailRead{covers: covers, tail: tail, err: err}
+	}()
+}
+
+// tailRead marks those that waited for a read, or takes in what another writer has appended.
+func (w *Writer) tailRead(ctx context.Context, r tailRead) error {
+	w.reading = false
+	if r.err != nil {
+		w.cfg.Logger.Warn("can't read the stream's tail, trying again", "error", r.err)
+		return nil
+	}
+	if r.tail > w.head.Sequence {
+		w.cfg.Logger.Warn("another writer has appended, deciding again", "known", w.head.Sequence, "tail", r.tail)
+		return w.overtaken(ctx)
+	}
+	for _, j := range w.waiting {
+		if j.wait > r.covers || j.repeat != 0 || j.tailRead {
+			continue
+		}
+		j.tailRead = true
+		if r.tail > j.rests {
+			// Something stands after what the command was decided on. It is our own, or an append of ours will fail
+			// and the command will be decided again.
+			j.rests++
+		}
+	}
+	w.answerWaiting()
+	return nil
+}
+
+// overtaken gives up the upper layer, once what is in flight is settled, and takes in what stands.
+func (w *Writer) overtaken(ctx context.Context) error {
+	for len(w.flights) > 0 {
+		f := w.flights[0]
+		if err := w.settle(ctx, f); err == nil {
+			w.confirm(f)
+		} else if errors.Is(err, es.ErrConflict) {
+			break
+		} else {
+			return err
+		}
+	}
+	for _, j := range w.waiting {
+		if j.repeat == 0 {
+			// Decided on a world that was not the newest: it must not be answered.
+			j.rests = w.head.Sequence + 1
+		}
+	}
+	w.undo()
+	return w.takeOver(ctx)
+}
+
+// answerWaiting answers what rests on nothing but what stands.
+func (w *Writer) answerWaiting() {
+	w.waiting = slices.DeleteFunc(w.waiting, func(j *job) bool {
+		switch {
+		case j.rests > w.confirmed.Sequence:
+			return false
+		case j.repeat != 0:
+			if !j.answered {
+				j.answered = true
+				go w.answerRepeat(j.command, j.repeat, j.answer)
+			}
+			return true
+		case j.tailRead:
+			j.reply(j.result)
+			return true
+		}
+		return false
+	})
+}
+
+// answerRepeat gives the first answer to a command that was done before, made anew from its events.
+func (w *Writer) answerRepeat(c es.Command, p place, answer func(es.Answer)) {
+	ctx, cancel := context.WithTimeout(context.Background(), w.cfg.Patience)
+	defer cancel()
+	first := es.Answer{Status: es.StatusAccepted, Command: c.ID, Aggregate: c.Ref.Aggregate, Key: c.Ref.Key}
+	for i := range p.count() {
+		m, err := w.cfg.Store.Get(ctx, p.sequence()+uint64(i))
+		if err != nil {
+			w.cfg.Logger.Warn("can't read the first answer of a repeated command", "command", c.ID, "sequence", p.sequence()+uint64(i), "error", err)
+			answer(unknown(c))
+			return
+		}
+		e, err := es.ReadEvent(m)
+		if err != nil {
+			w.cfg.Logger.Error("can't read the first answer of a repeated command", "command", c.ID, "error", err)
+			answer(unknown(c))
+			return
+		}
+		if e.Command.Digest != c.Digest {
+			answer(refusal(c, es.Refuse("id-reused", "command id "+c.ID+" was used for "+c.Ref.String()+" with another body at event "+sequenceText(e.Sequence),
+				"a repeat must be the same to the letter; for something else use a new id")))
+			return
+		}
+		addEvent(&first, e)
+	}
+	first.Repeated = true
+	answer(first)
+}
+
+func sortByOrdinal(jobs []*job) {
+	slices.SortFunc(jobs, func(a, b *job) int {
+		switch {
+		case a.ordinal < b.ordinal:
+			return -1
+		case a.ordinal > b.ordinal:
+			return 1
+		}
+		return 0
+	})
+}

@@ -1,0 +1,371 @@
+package dispatch
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/es"
+)
+
+// Config is what a writer needs.
+type Config struct {
+	Store    es.Store
+	Registry *es.Registry
+	// NewModel gives an empty model of the world.
+	NewModel func() es.Decider
+	// Start is the command whose events mark the beginning of a writer's work.
+	Start es.Payload
+	// Now is the writer's clock.
+	Now func() time.Time
+	// NewID gives ids for events and for the writer's own commands (UUIDv7).
+	NewID func() string
+	// Actor is the opaque id the writer's own events carry.
+	Actor string
+	// Durability is that of the store.
+	Durability Durability
+	// QueueLimit is how many commands may wait before senders are told busy. Zero means 8,192: about a second's work.
+	QueueLimit int
+	// Patience is how long a sender is kept waiting for an append that is not settled before it is told unknown. Zero means
+	// 5 s.
+	Patience time.Duration
+	Logger   *slog.Logger
+}
+
+func (c Config) validate() (Config, error) {
+	switch {
+	case c.Store == nil, c.Registry == nil, c.NewModel == nil, c.Start == nil, c.Now == nil, c.NewID == nil:
+		return c, errors.New("writer: Store, Registry, NewModel, Start, Now and NewID must be set")
+	case c.QueueLimit < 0, c.Patience < 0:
+		return c, errors.New("writer: QueueLimit and Patience can't be negative")
+	}
+	if c.QueueLimit == 0 {
+		c.QueueLimit = 8192
+	}
+	if c.Patience == 0 {
+		c.Patience = 5 * time.Second
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}
+
+// Writer decides commands one after another on one world and appends their events.
+//
+// All state belongs to the goroutine that runs [Writer.Run]. It has two layers: what is confirmed, and what was decided on
+// top of it and is not acknowledged yet. When an append fails, the upper layer is undone and its commands are decided
+// again on what really stands.
+type Writer struct {
+	cfg   Config
+	queue chan *job
+	ready chan struct{}
+
+	model  es.Decider
+	memory *memory
+	// confirmed is the head of what is known to stand, head that of what is decided on top of it.
+	confirmed, head es.Head
+
+	open    []*job    // decided, with events, not handed to the store yet
+	flights []*flight // handed to the store, not acknowledged yet, in order
+	waiting []*job    // decided without events, or repeats: they wait for what they rest on
+	again   []*job    // to be decided before anything new, in order
+	ordinal uint64    // of the last job taken in
+	waits   uint64    // of the last job that began to wait
+	reading bool      // a read of the stream's tail is under way
+	tails   chan tailRead
+}
+
+// flight is one append on its way.
+type flight struct {
+	jobs     []*job
+	messages []es.Message
+	before   es.Head
+	pending  es.Pending
+}
+
+type tailRead struct {
+	covers uint64 // the newest wait that began before the read
+	tail   uint64
+	err    error
+}
+
+// NewWriter returns a writer that has not started. It gives an error for a configuration that is not complete.
+func NewWriter(cfg Config) (*Writer, error) {
+	cfg, err := cfg.validate()
+	if err != nil {
+		return nil, err
+	}
+	return &Writer{
+		cfg: cfg, queue: make(chan *job, cfg.QueueLimit), ready: make(chan struct{}),
+		model: cfg.NewModel(), memory: newMemory(), tails: make(chan tailRead, 1),
+	}, nil
+}
+
+// Ready is closed when the writer has read the stream, recorded its start and takes commands.
+func (w *Writer) Ready() <-chan struct{} { return w.ready }
+
+// Submit queues a command and returns at once; answer is called exactly once, from another goroutine and soon, and MUST NOT
+// block. When the queue is full it is called with [es.StatusBusy] before Submit returns.
+func (w *Writer) Submit(c es.Command, answer func(es.Answer)) {
+	j := &job{command: c, answer: answer}
+	select {
+	case w.queue <- j:
+	default:
+		j.reply(refusal(c, &es.Refusal{Status: es.StatusBusy, Code: "queue-full", Message: "too many commands wait",
+			Hint: "send it again with the same id in a second"}))
+	}
+}
+
+// Run reads the stream, records the writer's start and decides commands until the context ends, when it waits for the
+// append in flight and returns nil. Any error means that the writer can't go on: the chain is broken, or an event of a
+// newer program stands in the stream.
+func (w *Writer) Run(ctx context.Context) error {
+	if err := w.start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	close(w.ready)
+	w.cfg.Logger.Info("writer ready", "sequence", w.confirmed.Sequence)
+	err := w.serve(ctx)
+	w.abandon()
+	if ctx.Err() != nil && errors.Is(err, es.ErrUnclear) {
+		return nil
+	}
+	return err
+}
+
+func (w *Writer) serve(ctx context.Context) error {
+	patience := time.NewTicker(w.cfg.Patience / 4)
+	defer patience.Stop()
+	for {
+		w.decideAgain()
+		w.flush(ctx)
+		w.readTail(ctx)
+		var landed <-chan struct{}
+		if len(w.flights) > 0 {
+			landed = w.flights[0].pending.Done()
+		}
+		in := w.queue
+		if w.openMessages() >= es.MaxAppendMessages {
+			in = nil
+		}
+		select {
+		case <-ctx.Done():
+			return w.drain(ctx)
+		case j := <-in:
+			w.take(j)
+			w.takeWaiting()
+		case <-landed:
+			if err := w.land(ctx); err != nil {
+				return err
+			}
+		case r := <-w.tails:
+			if err := w.tailRead(ctx, r); err != nil {
+				return err
+			}
+		case <-patience.C:
+			w.answerImpatient()
+			w.memory.forget(w.cfg.Now())
+		}
+	}
+}
+
+// takeWaiting takes what else waits in the queue, so that it shares the next append.
+func (w *Writer) takeWaiting() {
+	for w.openMessages() < es.MaxAppendMessages {
+		select {
+		case j := <-w.queue:
+			w.take(j)
+		default:
+			return
+		}
+	}
+}
+
+func (w *Writer) openMessages() int {
+	n := 0
+	for _, j := range w.open {
+		n += len(j.messages)
+	}
+	return n
+}
+
+// flush hands decided commands to the store as the plan says.
+func (w *Writer) flush(ctx context.Context) {
+	for {
+		n := 0
+		switch choose(w.cfg.Durability, len(w.open), w.openMessages(), len(w.flights)) {
+		case hold:
+			return
+		case single:
+			n = 1
+		case batch:
+			n = fits(w.open)
+		}
+		f := &flight{jobs: w.open[:n:n], before: w.open[0].before}
+		for _, j := range f.jobs {
+			f.messages = append(f.messages, j.messages...)
+		}
+		w.open = w.open[n:]
+		// The append outlives the context: what is on its way is waited for when the writer stops.
+		f.pending = w.cfg.Store.Append(context.WithoutCancel(ctx), f.before.Sequence, f.messages)
+		w.flights = append(w.flights, f)
+	}
+}
+
+// land takes the outcome of the oldest append.
+func (w *Writer) land(ctx context.Context) error {
+	f := w.flights[0]
+	err := f.pending.Err()
+	if err != nil && !errors.IsAny(err, es.ErrFull, es.ErrTooLarge) {
+		w.cfg.Logger.Warn("append unclear, settling it", "after", f.before.Sequence, "messages", len(f.messages), "error", err)
+		err = w.settle(ctx, f)
+	}
+	switch {
+	case err == nil:
+		w.confirm(f)
+		return nil
+	case errors.Is(err, es.ErrConflict):
+		w.cfg.Logger.Warn("another writer has appended, deciding again", "after", f.before.Sequence)
+		w.undo()
+		return w.takeOver(ctx)
+	case errors.IsAny(err, es.ErrFull, es.ErrTooLarge):
+		w.cfg.Logger.Error("the store refuses to append", "error", err)
+		for _, j := range f.jobs {
+			j.refused = storeRefusal(err)
+		}
+		w.undo()
+		return nil
+	}
+	return err
+}
+
+func storeRefusal(err error) *es.Refusal {
+	if errors.Is(err, es.ErrFull) {
+		return &es.Refusal{Status: es.StatusRejected, Code: "store-full", Message: "the event store has reached its limit: " + err.Error(),
+			Hint: "raise the limit of the event stream, or make room on the disk and restart the server"}
+	}
+	return &es.Refusal{Status: es.StatusRejected, Code: "too-large", Message: err.Error(), Hint: "send less in one command"}
+}
+
+// settle finds out what became of an append. While it is not known, its senders and all who wait behind it are told
+// unknown when their patience ends.
+func (w *Writer) settle(ctx context.Context, f *flight) error {
+	for {
+		bounded, cancel := context.WithTimeout(ctx, w.cfg.Patience/4)
+		err := es.Settle(bounded, w.cfg.Store, f.before.Sequence, f.messages)
+		cancel()
+		if !errors.Is(err, es.ErrUnclear) || ctx.Err() != nil {
+			return err
+		}
+		w.answerImpatient()
+	}
+}
+
+// confirm moves the confirmed head over an append that stands, and answers what rested on it.
+func (w *Writer) confirm(f *flight) {
+	w.flights = w.flights[1:]
+	last := f.jobs[len(f.jobs)-1]
+	w.confirmed = last.after
+	w.model.Release(f.jobs[0].mark)
+	for _, j := range f.jobs {
+		j.reply(j.result)
+	}
+	if len(w.flights) == 0 && len(w.open) == 0 {
+		w.model.Release(w.model.Mark())
+	}
+	w.answerWaiting()
+}
+
+// undo drops the upper layer and queues its commands to be decided again, in the order they came.
+func (w *Writer) undo() {
+	var jobs []*job
+	for _, f := range w.flights {
+		jobs = append(jobs, f.jobs...)
+	}
+	jobs = append(jobs, w.open...)
+	if len(jobs) > 0 {
+		w.model.Rollback(jobs[0].mark)
+		w.head = jobs[0].before
+	}
+	for _, j := range jobs {
+		w.memory.drop(j.command.Ref, j.command.ID)
+	}
+	w.flights, w.open = nil, nil
+	var keep []*job
+	for _, j := range w.waiting {
+		if j.rests > w.confirmed.Sequence {
+			jobs = append(jobs, j)
+		} else {
+			keep = append(keep, j)
+		}
+	}
+	w.waiting = keep
+	w.redecide(jobs)
+}
+
+// drain waits for the appends in flight when the writer stops. What was not handed to the store is answered busy: it was
+// not done.
+func (w *Writer) drain(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.cfg.Patience/10)
+	defer cancel()
+	for len(w.flights) > 0 {
+		f := w.flights[0]
+		if err := es.Wait(bounded, f.pending); err != nil {
+			return nil // abandon answers unknown
+		}
+		w.confirm(f)
+	}
+	return nil
+}
+
+// abandon answers all who still wait when the writer ends.
+func (w *Writer) abandon() {
+	stopping := &es.Refusal{Status: es.StatusBusy, Code: "stopping", Message: "the writer is stopping; the command was not done", Hint: "send it again with the same id"}
+	for _, f := range w.flights {
+		for _, j := range f.jobs {
+			j.reply(unknown(j.command))
+		}
+	}
+	for _, jobs := range [][]*job{w.open, w.waiting, w.again} {
+		for _, j := range jobs {
+			j.reply(refusal(j.command, stopping))
+		}
+	}
+	for {
+		select {
+		case j := <-w.queue:
+			j.reply(refusal(j.command, stopping))
+		default:
+			return
+		}
+	}
+}
+
+// answerImpatient tells unknown to senders whose command is not settled for too long. The commands themselves go on.
+func (w *Writer) answerImpatient() {
+	limit := w.cfg.Now().Add(-w.cfg.Patience)
+	tell := func(jobs []*job) {
+		for _, j := range jobs {
+			if j.received.Before(limit) {
+				j.reply(unknown(j.command))
+			}
+		}
+	}
+	for _, f := range w.flights {
+		tell(f.jobs)
+	}
+	tell(w.open)
+	tell(w.waiting)
+	tell(w.again)
+}
+
+func unknown(c es.Command) es.Answer {
+	return refusal(c, &es.Refusal{Status: es.StatusUnknown, Code: "not-settled", Message: "the store has not answered: the command may or may not be done",
+		Hint: "send it again with the same id: it is done once at most"})
+}
