@@ -94,3 +94,68 @@ func (Pend) Verb() string { return "pend" }
 
 // Verb is observe.
 func (Observe) Verb() string { return "observe" }
+
+// Validate checks the shape. It gives errors of type *[es.Refusal].
+func (c Assign) Validate() error {
+	var k check
+	k.place(c.Node, c.Module)
+	k.reference(c.Reference, false)
+	if c.Reference.IsZero() && c.Build == "" {
+		k.fail(CodeMissingField, "neither package, artifact nor build is given", "say what the node shall run")
+	}
+	k.maybeName("build", c.Build)
+	k.maybeName("commit", c.Commit)
+	k.raw("provisioning", c.Provisioning)
+	k.text("reason", c.Reason)
+	return k.done(c.Ref())
+}
+
+// Validate checks the shape. It gives errors of type *[es.Refusal].
+func (c Unassign) Validate() error {
+	var k check
+	k.place(c.Node, c.Module)
+	k.text("reason", c.Reason)
+	return k.done(c.Ref())
+}
+
+// Validate checks the shape. It gives errors of type *[es.Refusal].
+func (c Move) Validate() error {
+	var k check
+	k.place(c.Node, c.Module)
+	k.name("to", c.To)
+	k.text("reason", c.Reason)
+	return k.done(c.Ref())
+}
+
+// Validate checks the shape. It gives errors of type *[es.Refusal].
+func (c Pend) Validate() error {
+	var k check
+	k.place(c.Node, c.Module)
+	k.reference(c.Reference, false)
+	k.maybeName("build", c.Build)
+	k.text("reason", c.Reason)
+	return k.done(c.Ref())
+}
+
+// Validate checks the shape. It gives errors of type *[es.Refusal].
+func (c Observe) Validate() error {
+	var k check
+	k.place(c.Node, c.Module)
+	k.reference(c.Reference, false)
+	k.maybeName("build", c.Build)
+	k.maybeName("rollout", c.Rollout)
+	k.text("reason", c.Reason)
+	k.oneOf("outcome", c.Outcome, OutcomeApplied, OutcomeApplyFailed, OutcomeHealthy, OutcomeUnhealthy,
+		OutcomeRemoved, OutcomeRemoveFailed, OutcomeDrifted)
+	if c.Outcome == OutcomeDrifted {
+		k.need("drift", c.Drift)
+	} else if c.Drift != "" {
+		k.failf(CodeBadValue, "leave it out, or report the outcome drifted", "drift is given with the outcome %s", c.Outcome)
+	}
+	return k.done(c.Ref())
+}
+
+func (c *check) place(node, module string) {
+	c.name("node", node)
+	c.name("module", module)
+}

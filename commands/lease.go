@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"time"
+
 	"catenary/es"
 	"catenary/events"
 )
@@ -26,18 +28,19 @@ type ReleaseLease struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-func leaseRef(name string) es.Ref {
+// LeaseRef is the instance of a lease.
+func LeaseRef(name string) es.Ref {
 	return es.Ref{Aggregate: events.AggregateLease, Key: es.Key(name)}
 }
 
 // Ref is the lease.
-func (c TakeLease) Ref() es.Ref { return leaseRef(c.Name) }
+func (c TakeLease) Ref() es.Ref { return LeaseRef(c.Name) }
 
 // Ref is the lease.
-func (c RenewLease) Ref() es.Ref { return leaseRef(c.Name) }
+func (c RenewLease) Ref() es.Ref { return LeaseRef(c.Name) }
 
 // Ref is the lease.
-func (c ReleaseLease) Ref() es.Ref { return leaseRef(c.Name) }
+func (c ReleaseLease) Ref() es.Ref { return LeaseRef(c.Name) }
 
 // Verb is take.
 func (TakeLease) Verb() string { return "take" }
@@ -47,3 +50,35 @@ func (RenewLease) Verb() string { return "renew" }
 
 // Verb is release.
 func (ReleaseLease) Verb() string { return "release" }
+
+// MaxLeaseTTL bounds a lease: a holder that died without a word blocks its work for no longer.
+const MaxLeaseTTL = 24 * time.Hour
+
+// Validate checks the shape. It gives errors of type *[es.Refusal].
+func (c TakeLease) Validate() error {
+	var k check
+	k.name("name", c.Name)
+	k.name("holder", c.Holder)
+	if c.TTL == "" {
+		k.fail(CodeMissingField, "ttl is empty", "say how long the lease holds without renewal, like 10s")
+	}
+	k.duration("ttl", c.TTL, MaxLeaseTTL)
+	return k.done(c.Ref())
+}
+
+// Validate checks the shape. It gives errors of type *[es.Refusal].
+func (c RenewLease) Validate() error {
+	var k check
+	k.name("name", c.Name)
+	k.name("holder", c.Holder)
+	return k.done(c.Ref())
+}
+
+// Validate checks the shape. It gives errors of type *[es.Refusal].
+func (c ReleaseLease) Validate() error {
+	var k check
+	k.name("name", c.Name)
+	k.name("holder", c.Holder)
+	k.text("reason", c.Reason)
+	return k.done(c.Ref())
+}

@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"math"
+
 	"catenary/es"
 	"catenary/events"
 )
@@ -27,16 +29,17 @@ type RetireNode struct {
 	Confirm *int `json:"confirm,omitempty"`
 }
 
-func nodeRef(name string) es.Ref { return es.Ref{Aggregate: events.AggregateNode, Key: es.Key(name)} }
+// NodeRef is the instance of a node.
+func NodeRef(name string) es.Ref { return es.Ref{Aggregate: events.AggregateNode, Key: es.Key(name)} }
 
 // Ref is the node.
-func (c RegisterNode) Ref() es.Ref { return nodeRef(c.Node) }
+func (c RegisterNode) Ref() es.Ref { return NodeRef(c.Node) }
 
 // Ref is the node.
-func (c RelabelNode) Ref() es.Ref { return nodeRef(c.Node) }
+func (c RelabelNode) Ref() es.Ref { return NodeRef(c.Node) }
 
 // Ref is the node.
-func (c RetireNode) Ref() es.Ref { return nodeRef(c.Node) }
+func (c RetireNode) Ref() es.Ref { return NodeRef(c.Node) }
 
 // Verb is register.
 func (RegisterNode) Verb() string { return "register" }
@@ -46,3 +49,33 @@ func (RelabelNode) Verb() string { return "relabel" }
 
 // Verb is retire.
 func (RetireNode) Verb() string { return "retire" }
+
+// Validate checks the shape. It gives errors of type *[es.Refusal].
+func (c RegisterNode) Validate() error {
+	var k check
+	k.name("node", c.Node)
+	k.labels("labels", c.Labels)
+	if c.ManagedBy != "" {
+		k.oneOf("managed-by", c.ManagedBy, events.ManagedByAgent, events.ManagedByExternal)
+	}
+	return k.done(c.Ref())
+}
+
+// Validate checks the shape. It gives errors of type *[es.Refusal].
+func (c RelabelNode) Validate() error {
+	var k check
+	k.name("node", c.Node)
+	k.labels("labels", c.Labels)
+	return k.done(c.Ref())
+}
+
+// Validate checks the shape. It gives errors of type *[es.Refusal].
+func (c RetireNode) Validate() error {
+	var k check
+	k.name("node", c.Node)
+	k.text("reason", c.Reason)
+	if c.Confirm != nil {
+		k.between("confirm", *c.Confirm, 0, math.MaxInt32)
+	}
+	return k.done(c.Ref())
+}

@@ -66,3 +66,39 @@ func (VetoPublication) Verb() string { return "veto" }
 
 // Verb is lift-veto.
 func (LiftVeto) Verb() string { return "lift-veto" }
+
+// Validate checks the shape. It gives errors of type *[es.Refusal].
+func (c RecordPublication) Validate() error {
+	var k check
+	k.reference(c.Reference, true)
+	k.maybeName("build", c.Build)
+	k.maybeName("commit", c.Commit)
+	k.maybeName("module", c.Module)
+	return k.done(c.Ref())
+}
+
+// Validate checks the shape. It gives errors of type *[es.Refusal].
+func (c AttestPublication) Validate() error {
+	var k check
+	k.reference(c.Reference, true)
+	k.name("attestation.kind", c.Attestation.Kind)
+	k.line("attestation.reference", c.Attestation.Reference)
+	k.maybeName("attestation.digest", c.Attestation.Digest)
+	return k.done(c.Ref())
+}
+
+// Validate checks the shape. It gives errors of type *[es.Refusal].
+func (c VetoPublication) Validate() error {
+	var k check
+	k.reference(c.Reference, true)
+	k.need("reason", c.Reason)
+	return k.done(c.Ref())
+}
+
+// Validate checks the shape. It gives errors of type *[es.Refusal].
+func (c LiftVeto) Validate() error {
+	var k check
+	k.reference(c.Reference, true)
+	k.text("reason", c.Reason)
+	return k.done(c.Ref())
+}

@@ -16,3 +16,11 @@ func (StartWriter) Ref() es.Ref { return es.Ref{Aggregate: events.AggregateWrite
 
 // Verb is start.
 func (StartWriter) Verb() string { return "start" }
+
+// Validate checks the shape. It gives errors of type *[es.Refusal].
+func (c StartWriter) Validate() error {
+	var k check
+	k.name("id", c.ID)
+	k.line("program", c.Program)
+	return k.done(c.Ref())
+}

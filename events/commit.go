@@ -13,8 +13,8 @@ type CommitRecorded struct {
 	Branch     string `json:"branch,omitempty"`
 	Commit     string `json:"commit"`
 	// Merged is when it came onto the branch, Heard when we were told.
-	Merged time.Time `json:"merged,omitzero"`
-	Heard  time.Time `json:"heard,omitzero"`
+	Merged time.Time `json:"merged,omitempty,omitzero"`
+	Heard  time.Time `json:"heard,omitempty,omitzero"`
 	// Author is an opaque id of the actor directory.
 	Author string `json:"author,omitempty"`
 }

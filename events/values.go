@@ -64,26 +64,6 @@ type Selector struct {
 	Labels  map[string]string `json:"labels,omitempty"`
 }
 
-// Window is the time a freeze holds: from start to end, or again and again. Without a window it holds until lifted.
-type Window struct {
-	// Start and End are RFC 3339 times; either may be left out.
-	Start string `json:"start,omitempty"`
-	End   string `json:"end,omitempty"`
-	// Recurring repeats weekly in its own time zone.
-	Recurring *Recurring `json:"recurring,omitempty"`
-}
-
-// Recurring is a stretch of time that comes again on days of the week.
-type Recurring struct {
-	// Days are mon, tue, wed, thu, fri, sat and sun; none means every day.
-	Days []string `json:"days,omitempty"`
-	// From and To are HH:MM; a To before From ends on the next day.
-	From string `json:"from"`
-	To   string `json:"to"`
-	// Zone is an IANA time zone.
-	Zone string `json:"zone"`
-}
-
 // Made is one thing a build produced.
 type Made struct {
 	Name      string `json:"name"`
