@@ -45,7 +45,7 @@ func (e *Event) Message(contentType string) Message {
 	h := make(map[string][]string, 14)
 	set := func(name, value string) {
 		if value != "" {
-			h[name] = []string{EncodeHeader(value)}
+			h[name] = []string{percentEncode(value)}
 		}
 	}
 	set(HeaderID, e.ID)
@@ -126,7 +126,7 @@ func (r *headerReader) fail(name, value string) {
 
 func (r *headerReader) text(name string, required bool) string {
 	raw := r.m.get(name)
-	v, ok := DecodeHeader(raw)
+	v, ok := percentDecode(raw)
 	if !ok || required && v == "" {
 		r.fail(name, raw)
 	}
@@ -165,9 +165,9 @@ func (r *headerReader) hash() Hash {
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// EncodeHeader makes a header value printable ASCII, as the CloudEvents bindings demand: space, double quote, percent and
+// percentEncode makes a header value printable ASCII, as the CloudEvents bindings demand: space, double quote, percent and
 // everything outside U+0021 to U+007E become %XX of their UTF-8 bytes.
-func EncodeHeader(s string) string {
+func percentEncode(s string) string {
 	n := 0
 	for i := range len(s) {
 		if mustEncode(s[i]) {
@@ -193,8 +193,7 @@ func EncodeHeader(s string) string {
 
 func mustEncode(c byte) bool { return c <= ' ' || c == '"' || c == '%' || c >= 0x7F }
 
-// DecodeHeader gives back what EncodeHeader made a header value of. It says false for what EncodeHeader never writes.
-func DecodeHeader(s string) (string, bool) {
+func percentDecode(s string) (string, bool) {
 	if !strings.Contains(s, "%") {
 		return s, true
 	}

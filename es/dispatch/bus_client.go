@@ -50,7 +50,7 @@ func (c *Client) Send(ctx context.Context, r Request) (es.Answer, error) {
 	}
 	m := nats.NewMsg(CommandPrefix + "." + r.Aggregate + "." + r.Verb)
 	m.Data = r.Body
-	writeOptions(r.Options, func(name, value string) { m.Header[name] = []string{es.EncodeHeader(value)} })
+	writeOptions(r.Options, func(name, value string) { m.Header[name] = []string{es.EncodeHeaderValue(value)} })
 	if r.ContentType != "" {
 		m.Header[HeaderContentType] = []string{r.ContentType}
 	}

@@ -75,13 +75,12 @@ func (s *Service) Stop() error {
 // handle takes a request off the bus. The answer comes later, from the writer: a handler that waited for it would let one
 // command through at a time.
 func (s *Service) handle(req micro.Request) {
-	get := func(name string) string {
-		v, _ := es.DecodeHeader(header(nats.Header(req.Headers()), name))
-		return v
+	get := func(name string) (string, error) {
+		return es.DecodeHeaderValue(header(nats.Header(req.Headers()), name))
 	}
-	r := Request{Body: req.Data(), ContentType: get(HeaderContentType)}
+	r := Request{Body: req.Data(), ContentType: header(nats.Header(req.Headers()), HeaderContentType)}
 	r.Aggregate, r.Verb, _ = strings.Cut(strings.TrimPrefix(req.Subject(), CommandPrefix+"."), ".")
-	command := es.Command{Ref: es.Ref{Aggregate: r.Aggregate}, Verb: r.Verb, ID: get(HeaderCommand)}
+	command := es.Command{Ref: es.Ref{Aggregate: r.Aggregate}, Verb: r.Verb, ID: header(nats.Header(req.Headers()), HeaderCommand)}
 	who, err := s.caller(req)
 	if err == nil {
 		r.Options, err = readOptions(get)

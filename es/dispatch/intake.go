@@ -107,13 +107,21 @@ func invalid(code, message, hint string) *es.Refusal {
 }
 
 // readOptions reads a command's headers. It gives an *es.Refusal that names the header.
-func readOptions(get func(name string) string) (Options, error) {
+func readOptions(read func(name string) (string, error)) (Options, error) {
+	bad := func(name, v, want string) error {
+		return invalid("bad-header", fmt.Sprintf("header %s is %.80q; it must be %s", name, v, want), "")
+	}
+	var unreadable error
+	get := func(name string) string {
+		v, err := read(name)
+		if err != nil && unreadable == nil {
+			unreadable = invalid("bad-header", fmt.Sprintf("header %s can't be read: %v", name, err), "percent-encode what is not printable ASCII, and the percent sign itself")
+		}
+		return v
+	}
 	o := Options{
 		ID: get(HeaderCommand), OnBehalfOf: get(HeaderOnBehalfOf), Causation: get(HeaderCausation), Correlation: get(HeaderCorrelation),
 		Trace: get(HeaderTrace), Backfill: get(HeaderBackfill) != "",
-	}
-	bad := func(name, v, want string) error {
-		return invalid("bad-header", fmt.Sprintf("header %s is %.80q; it must be %s", name, v, want), "")
 	}
 	if v := get(HeaderBackfill); v != "" && v != "1" {
 		return o, bad(HeaderBackfill, v, "1 or absent")
@@ -143,7 +151,7 @@ func readOptions(get func(name string) string) (Options, error) {
 		}
 		*t = parsed
 	}
-	return o, nil
+	return o, unreadable
 }
 
 // writeOptions is the counterpart of readOptions.

@@ -54,7 +54,6 @@ func (w *Writer) tailRead(ctx context.Context, r tailRead) error {
 			j.rests++
 		}
 	}
-	w.answerWaiting()
 	return nil
 }
 

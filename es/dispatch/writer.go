@@ -146,6 +146,7 @@ func (w *Writer) serve(ctx context.Context) error {
 		w.decideAgain()
 		w.flush(ctx)
 		w.readTail(ctx)
+		w.answerWaiting()
 		var landed <-chan struct{}
 		if len(w.flights) > 0 {
 			landed = w.flights[0].pending.Done()
@@ -279,7 +280,6 @@ func (w *Writer) confirm(f *flight) {
 	if len(w.flights) == 0 && len(w.open) == 0 {
 		w.model.Release(w.model.Mark())
 	}
-	w.answerWaiting()
 }
 
 // undo drops the upper layer and queues its commands to be decided again, in the order they came.
