@@ -27,6 +27,24 @@ var (
 // MaxAppendMessages bounds one append: the server takes at most this many messages in an atomic batch.
 const MaxAppendMessages = 1000
 
+// CheckAppend says whether a store can take an append at all: it is not empty, and neither the number of its messages nor
+// one of their subjects is over the limit. Every store checks this before anything is sent. It gives errors marked
+// [ErrTooLarge], and an unmarked one for an append of nothing, which is a mistake in the program.
+func CheckAppend(batch []Message) error {
+	if len(batch) == 0 {
+		return errors.AssertionFailedf("append of no messages")
+	}
+	if len(batch) > MaxAppendMessages {
+		return errors.Mark(errors.Newf("append of %d events: the limit is %d in one append; ask for less at once", len(batch), MaxAppendMessages), ErrTooLarge)
+	}
+	for _, m := range batch {
+		if len(m.Subject) > MaxSubjectBytes {
+			return errors.Mark(errors.Newf("append to %.40s…: the subject has %d bytes, the limit is %d; use shorter names", m.Subject, len(m.Subject), MaxSubjectBytes), ErrTooLarge)
+		}
+	}
+	return nil
+}
+
 // Store keeps the stream of events.
 //
 // Read errors are marked [ErrUnavailable]; iterators end after the first error. A store MUST give messages in the order of
