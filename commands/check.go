@@ -179,7 +179,7 @@ func (c *check) raw(field string, v events.Raw) {
 		c.failf(CodeBadValue, "", "%s is not JSON: %s", field, syntax(v))
 	case string(v) == "null":
 		c.failf(CodeNullField, "leave it out", "%s is null", field)
-	case tooDeep(v):
+	case depth(v) > MaxDepth:
 		c.failf(CodeTooDeep, "", "%s nests deeper than %d", field, MaxDepth)
 	}
 }
@@ -191,12 +191,6 @@ func syntax(v []byte) string {
 		return err.Error()
 	}
 	return "unreadable"
-}
-
-func tooDeep(v events.Raw) bool {
-	p := jsonParser{src: v}
-	p.parse()
-	return p.refusal != nil
 }
 
 // duration is a positive Go duration such as 30s, which may be left out.

@@ -20,9 +20,38 @@ func readJSON(body []byte) (value, *es.Refusal) {
 	if !json.Valid(body) {
 		return value{}, brokenJSON(body)
 	}
+	if depth(body) > MaxDepth {
+		return value{}, nested()
+	}
 	p := jsonParser{src: body}
-	v := p.parse()
-	return v, p.refusal
+	return p.parse(), nil
+}
+
+// depth gives how deep the lists and objects of valid JSON lie in each other.
+func depth(src []byte) int {
+	now, most := 0, 0
+	for i := 0; i < len(src); i++ {
+		switch src[i] {
+		case '"':
+			i = afterText(src, i) - 1
+		case '{', '[':
+			now++
+			most = max(most, now)
+		case '}', ']':
+			now--
+		}
+	}
+	return most
+}
+
+// afterText gives the place after the string that begins at i.
+func afterText(src []byte, i int) int {
+	for i++; src[i] != '"'; i++ {
+		if src[i] == '\\' {
+			i++
+		}
+	}
+	return i + 1
 }
 
 // brokenJSON says what is wrong with a body, and where.
@@ -38,12 +67,10 @@ func brokenJSON(body []byte) *es.Refusal {
 	}
 }
 
-// jsonParser takes apart text that is known to be valid JSON: it can only find that it nests too deep.
+// jsonParser takes apart text that is known to be valid JSON of bounded depth: nothing can go wrong.
 type jsonParser struct {
-	src     []byte
-	at      int
-	depth   int
-	refusal *es.Refusal
+	src []byte
+	at  int
 }
 
 func (p *jsonParser) space() {
@@ -62,18 +89,10 @@ func (p *jsonParser) parse() value {
 	start := p.at
 	var v value
 	switch p.src[p.at] {
-	case '{', '[':
-		if p.depth++; p.depth > MaxDepth {
-			p.refusal = nested()
-			p.at = len(p.src)
-			return v
-		}
-		if p.src[p.at] == '{' {
-			v = p.object()
-		} else {
-			v = p.list()
-		}
-		p.depth--
+	case '{':
+		v = p.object()
+	case '[':
+		v = p.list()
 	case '"':
 		p.text()
 		v = value{kind: kindText, quoted: true}
@@ -99,19 +118,14 @@ func (p *jsonParser) parse() value {
 // text passes over a string and gives it, still quoted.
 func (p *jsonParser) text() []byte {
 	start := p.at
-	for p.at++; p.src[p.at] != '"'; p.at++ {
-		if p.src[p.at] == '\\' {
-			p.at++
-		}
-	}
-	p.at++
+	p.at = afterText(p.src, p.at)
 	return p.src[start:p.at]
 }
 
 func (p *jsonParser) object() value {
 	v := value{kind: kindObject}
 	p.at++
-	for p.space(); p.refusal == nil && p.src[p.at] != '}'; p.space() {
+	for p.space(); p.src[p.at] != '}'; p.space() {
 		if p.src[p.at] == ',' {
 			p.at++
 			p.space()
@@ -129,7 +143,7 @@ func (p *jsonParser) object() value {
 func (p *jsonParser) list() value {
 	v := value{kind: kindList}
 	p.at++
-	for p.space(); p.refusal == nil && p.src[p.at] != ']'; p.space() {
+	for p.space(); p.src[p.at] != ']'; p.space() {
 		if p.src[p.at] == ',' {
 			p.at++
 		}
