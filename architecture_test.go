@@ -80,9 +80,10 @@ var importTable = []row{
 	{dir: "aggregates/*", imports: []string{"aggregates", "aggregates/*", "events", "commands", "es"}, pure: true},
 
 	// What is read.
-	{dir: "chain", imports: []string{"events", "commands", "es", "es/natskv", "internal/topology"}},
+	{dir: "chain", imports: []string{"events", "commands", "es", "es/project", "es/natskv", "internal/topology"}},
 	{dir: "projections", imports: []string{"projections/*", "chain", "events", "es", "es/project", "es/natskv", "internal/topology"}},
-	{dir: "projections/*", imports: []string{"projections", "chain", "events", "es", "es/project"}},
+	{dir: "projections/*", imports: []string{"projections", "projections/perkey", "chain", "events", "es", "es/project"}},
+	{dir: "projections/perkey", imports: []string{"chain", "es", "es/project"}},
 	{dir: "audit", imports: []string{"chain", "events", "es", "es/project", "internal/topology"}, bus: anyFile},
 
 	// What acts: through commands only.

@@ -20,6 +20,9 @@ type Module struct {
 	Ended      time.Time         `json:"ended,omitzero"`
 }
 
+// Stands says whether the module is known, and not forgotten.
+func (m Module) Stands() bool { return m.Ended.IsZero() }
+
 // Commit is a record of chain-commits.
 type Commit struct {
 	Repository string    `json:"repository"`
@@ -145,6 +148,9 @@ type Node struct {
 	Retired    time.Time         `json:"retired,omitzero"`
 }
 
+// Stands says whether the node is there, and not retired.
+func (n Node) Stands() bool { return n.Retired.IsZero() }
+
 // Freeze is a record of chain-freezes.
 type Freeze struct {
 	Name     string          `json:"name"`
@@ -154,3 +160,6 @@ type Freeze struct {
 	Declared time.Time       `json:"declared,omitzero"`
 	Ended    time.Time       `json:"ended,omitzero"`
 }
+
+// Stands says whether the freeze was not lifted. Whether it holds at a moment depends on its window too.
+func (f Freeze) Stands() bool { return f.Ended.IsZero() }

@@ -1,0 +1,106 @@
+package chain
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/es"
+	"catenary/es/project"
+)
+
+// History gives every value a record ever had, oldest first by effective time; at equal times the later event is later.
+// Values that were added after the fact stand among the others.
+func History[T Record](ctx context.Context, r *Reader, kind Kind[T], names ...string) ([]Change[T], error) {
+	key, err := kind.Key(names...)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := r.values(ctx, kind.bucket, key)
+	if err != nil {
+		return nil, errors.Wrapf(err, "history of %s %s", kind.aggregate, key)
+	}
+	if kind.resume != nil {
+		added, err := r.values(ctx, BackfillBucket, kind.BackfillKey(key))
+		if err != nil {
+			return nil, errors.Wrapf(err, "history of %s %s: values added to it", kind.aggregate, key)
+		}
+		entries = append(entries, added...)
+	}
+	if len(entries) == 0 {
+		return nil, notFound(kind, key, names)
+	}
+	return merge(kind, entries)
+}
+
+// values gives all values of a key, none when it is not there.
+func (r *Reader) values(ctx context.Context, bucket, key string) ([]project.Entry, error) {
+	b, err := r.bucket(ctx, bucket)
+	if err != nil {
+		return nil, err
+	}
+	var entries []project.Entry
+	for e, err := range b.History(ctx, key) {
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// merge orders values and lets added ones take over what was so before them.
+func merge[T Record](kind Kind[T], entries []project.Entry) ([]Change[T], error) {
+	changes := make([]Change[T], 0, len(entries))
+	at := make(map[uint64]int, len(entries))
+	for _, e := range entries {
+		entry, err := entryOf(kind, e)
+		if err != nil {
+			return nil, err
+		}
+		// A value that was mended stands twice, with the same source: the later one counts.
+		if i, again := at[entry.Sequence]; again {
+			changes[i] = entry.Change
+			continue
+		}
+		at[entry.Sequence] = len(changes)
+		changes = append(changes, entry.Change)
+	}
+	slices.SortFunc(changes, func(a, b Change[T]) int {
+		return cmp.Or(a.Effective.Compare(b.Effective), cmp.Compare(a.Sequence, b.Sequence))
+	})
+	for i := range changes {
+		if c := &changes[i]; c.Backfill && i > 0 {
+			c.Value = kind.resume(changes[i-1].Value, c.Value)
+			raw, err := Encode(c.Value)
+			if err != nil {
+				return nil, err
+			}
+			c.Raw = raw
+		}
+	}
+	return changes, nil
+}
+
+// AsOf gives the value that a record had at a moment: the one with the greatest effective time not after it. Whether it
+// stood then is [Kind.Stands] of the value. Errors are marked [es.ErrNotFound] also when nothing was known of it yet.
+func AsOf[T Record](ctx context.Context, r *Reader, kind Kind[T], at time.Time, names ...string) (Change[T], error) {
+	changes, err := History(ctx, r, kind, names...)
+	if err != nil {
+		return Change[T]{}, err
+	}
+	i, _ := slices.BinarySearchFunc(changes, at, func(c Change[T], at time.Time) int {
+		if c.Effective.After(at) {
+			return 1
+		}
+		return -1
+	})
+	if i == 0 {
+		return Change[T]{}, errors.Mark(errors.Newf("there was no %s %s at %s: its history begins at %s", kind.aggregate,
+			quoted(names), at.UTC().Format(time.RFC3339Nano), changes[0].Effective.UTC().Format(time.RFC3339Nano)), es.ErrNotFound)
+	}
+	return changes[i-1], nil
+}
