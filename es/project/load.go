@@ -1,0 +1,185 @@
+package project
+
+import (
+	"context"
+	"slices"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/es"
+)
+
+// load takes the view up from its bucket: the values that stand are its state, and the last value's position says after
+// which event folding goes on. It gives a stopError when the bucket can't be gone on with.
+func (w *worker) load(ctx context.Context) error {
+	view := w.spec.New()
+	state, err := w.bucket.State(ctx)
+	if err != nil {
+		return err
+	}
+	if state.Deleted > 0 {
+		return stopf("%d of the %d values in the bucket %s are missing: it was damaged or changed by hand; build it anew", state.Deleted, state.Last, w.name)
+	}
+	tail, err := w.bucket.Tail(ctx)
+	switch {
+	case errors.Is(err, es.ErrNotFound):
+		tail = Entry{}
+	case errors.Is(err, ErrForeign):
+		return w.foreign(err)
+	case err != nil:
+		return err
+	}
+	// The stream's tail is read after the bucket's: a bucket never holds what comes from an event that is not stored.
+	streamTail, err := w.cfg.Store.Tail(ctx)
+	if err != nil {
+		return err
+	}
+	at, err := w.placeOf(ctx, view, tail, streamTail)
+	if err != nil {
+		return err
+	}
+	head, err := headAt(ctx, w.cfg.Store, at.event)
+	if err != nil {
+		return err
+	}
+	if at.marked != nil && at.marked.Hash != head.Hash {
+		return stopf("the mark of view %s was left over another stream: event %d had the hash %.16s…, now it has %.16s…; restore the right stream, or build the bucket anew",
+			w.name, at.event, at.marked.Hash, head.Hash)
+	}
+	if err := w.loadValues(ctx, view, at); err != nil {
+		return err
+	}
+
+	w.closeAhead()
+	w.view, w.reads = view, readsOf(view)
+	w.queue, w.sent, w.sentBytes = nil, 0, 0
+	w.head, w.passed, w.persisted = head, head, at.event
+	w.confirmed = at.revision
+	w.track.aim(streamTail)
+	w.track.set(Progress{Event: at.event, Revision: at.revision})
+	w.openAhead(ctx, tail.Revision)
+	return nil
+}
+
+// place is where folding goes on: after which event, and after which revision of the bucket.
+type place struct {
+	event    uint64
+	revision uint64
+	last     uint64 // the event of the bucket's last value
+	marked   *mark  // the mark that the event was taken from, if so
+}
+
+// placeOf finds where to go on over a bucket with that last value. When not all of the last event's values stand, it is
+// before that event, which is then folded again: those of its values that stand are found to be the same, the others are
+// written.
+func (w *worker) placeOf(ctx context.Context, view View, tail Entry, streamTail uint64) (place, error) {
+	at := place{event: tail.Meta.Position.Sequence, revision: tail.Revision, last: tail.Meta.Position.Sequence}
+	if tail.Revision > 0 {
+		switch {
+		case tail.Meta.Fold != view.Version():
+			return at, stopf("the bucket %s was written by version %d of its view, this program has version %d: build it anew", w.name, tail.Meta.Fold, view.Version())
+		case at.event > streamTail:
+			return at, stopf("the bucket %s has come to event %d, but the stream ends at event %d: it is an older copy, or has lost its end; restore the right stream, or build the bucket anew",
+				w.name, at.event, streamTail)
+		}
+		if err := w.checkSource(ctx, tail); err != nil {
+			return at, err
+		}
+		if p := tail.Meta.Position; !p.complete() {
+			if uint64(p.Part) > tail.Revision {
+				return at, stopf("the bucket %s ends with value %s but has only %d values: build it anew", w.name, p, tail.Revision)
+			}
+			at.event, at.revision = at.event-1, at.revision-uint64(p.Part)
+			return at, nil
+		}
+	}
+	m, ok, err := readMark(ctx, w.cfg.Marks, view, tail.Revision)
+	switch {
+	case err != nil:
+		return at, err
+	case !ok || m.Event <= at.event:
+		return at, nil
+	case m.Event > streamTail:
+		return at, stopf("the view %s has read up to event %d, but the stream ends at event %d: it is an older copy, or has lost its end; restore the right stream, or build the bucket anew",
+			w.name, m.Event, streamTail)
+	}
+	at.event, at.marked = m.Event, &m
+	return at, nil
+}
+
+// checkSource makes sure that the bucket was derived from this very stream.
+func (w *worker) checkSource(ctx context.Context, tail Entry) error {
+	source := tail.Meta.Source
+	m, err := w.cfg.Store.Get(ctx, source.Sequence)
+	if errors.Is(err, es.ErrNotFound) {
+		return stopf("value %d of the bucket %s comes from event %d, which the stream does not have: restore the right stream, or build the bucket anew", tail.Revision, w.name, source.Sequence)
+	}
+	if err != nil {
+		return err
+	}
+	e, err := es.ReadEvent(m)
+	if err != nil {
+		return stopAt(source.Sequence, err)
+	}
+	if e.ID != source.ID {
+		return stopf("value %d of the bucket %s comes from event %d with the id %s, but the stream's event %d has the id %s: it is another stream; restore the right one, or build the bucket anew",
+			tail.Revision, w.name, source.Sequence, source.ID, source.Sequence, e.ID)
+	}
+	return nil
+}
+
+// loadValues gives the view the values that stood at the place's revision.
+func (w *worker) loadValues(ctx context.Context, view View, at place) error {
+	if at.revision == 0 {
+		return nil
+	}
+	var later []string // keys that have a newer value than the place's revision
+	for e, err := range w.bucket.Entries(ctx) {
+		switch {
+		case errors.Is(err, ErrForeign):
+			return w.foreign(err)
+		case err != nil:
+			return err
+		case e.Revision > at.revision:
+			later = append(later, e.Key)
+			continue
+		}
+		if err := w.loadValue(view, e, at); err != nil {
+			return err
+		}
+	}
+	slices.Sort(later)
+	for _, key := range slices.Compact(later) {
+		var stood Entry
+		for e, err := range w.bucket.History(ctx, key) {
+			switch {
+			case errors.Is(err, ErrForeign):
+				return w.foreign(err)
+			case err != nil:
+				return err
+			}
+			if e.Revision > at.revision {
+				break
+			}
+			stood = e
+		}
+		if stood.Revision == 0 {
+			continue
+		}
+		if err := w.loadValue(view, stood, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *worker) loadValue(view View, e Entry, at place) error {
+	if e.Meta.Position.Sequence > at.last {
+		return stopf("the bucket %s goes back: value %d (key %s) is of event %d, but the last value is of event %d; somebody else than the projector wrote into it: find out who, then build it anew",
+			w.name, e.Revision, e.Key, e.Meta.Position.Sequence, at.last)
+	}
+	if err := view.Load(e.Key, e.Value); err != nil {
+		return &stopError{reason: errors.Wrapf(err, "value %d of the bucket %s (key %s, event %d) can't be read", e.Revision, w.name, e.Key, e.Meta.Source.Sequence)}
+	}
+	return nil
+}

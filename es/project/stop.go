@@ -1,0 +1,43 @@
+package project
+
+import (
+	"fmt"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/es"
+)
+
+// stopError is why a view stops for good: trying again would come to the same.
+type stopError struct {
+	// at is the event the view could not pass; zero when it is the bucket that stops it.
+	at     uint64
+	reason error
+}
+
+func (s *stopError) Error() string {
+	if s.at == 0 {
+		return s.reason.Error()
+	}
+	return fmt.Sprintf("stopped at event %d: %v", s.at, s.reason)
+}
+
+func (s *stopError) Unwrap() error { return s.reason }
+
+// stopAt makes a stop of what keeps a view from passing an event.
+func stopAt(event uint64, reason error) error {
+	return &stopError{at: event, reason: reason}
+}
+
+// stopf makes a stop of what is wrong with a bucket.
+func stopf(format string, args ...any) error {
+	return &stopError{reason: errors.Newf(format, args...)}
+}
+
+// errRetake means that the bucket no longer ends where the view left it: the view is to be taken up from it again.
+var errRetake = errors.New("the bucket has gone back")
+
+// final says whether an event's value can never be stored, however often it is tried.
+func final(err error) bool {
+	return errors.IsAny(err, es.ErrTooLarge, es.ErrName)
+}

@@ -1,0 +1,294 @@
+package project
+
+import (
+	"context"
+	"time"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/es"
+)
+
+// worker folds for one view. All fields but track belong to the one goroutine that runs it.
+//
+// Its state is always this: the view has folded every event up to head; of the values that came from that, those up to
+// the revision `confirmed` stand in the bucket, and the queue holds the others in order, of which the first `sent` are on
+// their way.
+type worker struct {
+	runner *Runner
+	cfg    *Config
+	spec   ViewSpec
+	bucket Bucket
+	name   string
+	track  *tracker
+	pace   *pace
+
+	first error       // what came of taking the view up at the start
+	place *attachment // where the view stands at the reader after that
+
+	view      View // nil: to be taken up from the bucket
+	reads     map[string]bool
+	head      es.Head
+	passed    es.Head // the last event whose values are all confirmed
+	persisted uint64  // the last event that the bucket or the mark shows as passed
+	confirmed uint64
+	queue     []planned
+	sent      int
+	sentBytes int
+	ahead     *ahead
+}
+
+// planned is a value that is to stand in the bucket.
+type planned struct {
+	key     string
+	data    []byte
+	meta    Meta
+	last    bool    // the event's last value
+	through es.Head // the last event that has passed when the value stands
+	pending es.Pending
+}
+
+// nearBy is how many events a view may be behind the reader when it attaches itself: it reads these on its own while the
+// reader goes on.
+const nearBy = 100
+
+// closeTime bounds what a view does after the context has ended: it waits for answers and leaves its mark.
+const closeTime = 500 * time.Millisecond
+
+func newWorker(r *Runner, spec ViewSpec) *worker {
+	return &worker{runner: r, cfg: &r.cfg, spec: spec, bucket: spec.Bucket, name: spec.New().Name(), track: &tracker{}, pace: newPace()}
+}
+
+// readsOf gives the aggregates a view reads; nil means all.
+func readsOf(view View) map[string]bool {
+	selective, ok := view.(Selective)
+	if !ok {
+		return nil
+	}
+	reads := map[string]bool{}
+	for _, aggregate := range selective.Aggregates() {
+		reads[aggregate] = true
+	}
+	return reads
+}
+
+// run folds until the context ends or the view stops. It gives errors marked [es.ErrBrokenChain].
+func (w *worker) run(ctx context.Context) error {
+	defer w.close(ctx)
+	err := w.first
+	if err == nil {
+		err = w.follow(ctx)
+	}
+	for {
+		var stop *stopError
+		switch {
+		case errors.Is(err, es.ErrBrokenChain):
+			return err
+		case errors.As(err, &stop):
+			w.cfg.Logger.Error("a view has stopped", "view", w.name, "at", stop.at, "reason", stop.reason)
+			w.track.halt(stop, w.cfg.Clock())
+			return nil
+		case ctx.Err() != nil:
+			return nil
+		}
+		most := maxPause
+		switch {
+		case errors.Is(err, es.ErrConflict):
+			// Somebody else stored a value: another projector, most likely. What stands tells.
+			most = maxRivalPause
+			w.cfg.Logger.Debug("another projector was faster", "view", w.name, "reason", err)
+		case errors.Is(err, errRetake):
+			w.view = nil
+			fallthrough
+		default:
+			w.cfg.Logger.Warn("a view can't go on; it tries again", "view", w.name, "reason", err)
+			w.track.hold(err.Error())
+		}
+		if !w.pace.wait(ctx, most) {
+			return nil
+		}
+		err = w.resume(ctx)
+	}
+}
+
+// resume finds out what stands in the bucket, catches up and follows the reader again.
+func (w *worker) resume(ctx context.Context) error {
+	var err error
+	if w.view == nil {
+		err = w.load(ctx)
+	} else {
+		err = w.compare(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	for {
+		to := w.runner.readTo()
+		if to <= w.head.Sequence+nearBy {
+			break
+		}
+		if err := w.catchUp(ctx, to); err != nil {
+			return err
+		}
+	}
+	place, to := w.runner.attach()
+	w.place = place
+	if err := w.catchUp(ctx, to); err != nil {
+		w.leave()
+		return err
+	}
+	return w.follow(ctx)
+}
+
+func (w *worker) leave() {
+	if w.place != nil {
+		w.runner.detach(w.place)
+		w.place = nil
+	}
+}
+
+// follow takes what the reader hands out until there is trouble or the context ends.
+func (w *worker) follow(ctx context.Context) error {
+	defer w.leave()
+	if len(w.queue) == 0 {
+		w.track.hold("")
+	}
+	marks := time.NewTicker(w.cfg.MarkInterval)
+	defer marks.Stop()
+	checks := time.NewTicker(w.cfg.CheckInterval)
+	defer checks.Stop()
+	for {
+		var answered <-chan struct{}
+		if w.sent > 0 {
+			answered = w.queue[0].pending.Done()
+		}
+		var err error
+		select {
+		case it := <-w.place.feed:
+			err = w.take(ctx, it)
+		case <-answered:
+			err = w.collect()
+		case <-marks.C:
+			w.leaveMark(ctx)
+		case <-checks.C:
+			if len(w.queue) == 0 && len(w.place.feed) == 0 {
+				err = w.checkEnd(ctx)
+			}
+		case <-ctx.Done():
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// catchUp reads up to an event with a reader of its own.
+func (w *worker) catchUp(ctx context.Context, through uint64) error {
+	if w.head.Sequence >= through {
+		return nil
+	}
+	head := w.head
+	for m, err := range es.VerifyChain(&head, w.cfg.Store.Read(ctx, head.Sequence)) {
+		if err != nil {
+			return err
+		}
+		if err := w.fold(ctx, newItem(w.cfg.Registry, m, head)); err != nil {
+			return err
+		}
+		if head.Sequence >= through {
+			return nil
+		}
+	}
+	return errors.Mark(errors.Newf("the stream was read up to event %d, but event %d is known to stand", head.Sequence, through), es.ErrUnavailable)
+}
+
+// take takes one event from the reader.
+func (w *worker) take(ctx context.Context, it *item) error {
+	if it.head.Sequence <= w.head.Sequence {
+		return nil
+	}
+	if err := w.catchUp(ctx, it.head.Sequence-1); err != nil {
+		return err
+	}
+	return w.fold(ctx, it)
+}
+
+// fold folds the next event and sends its values on their way.
+func (w *worker) fold(ctx context.Context, it *item) error {
+	values, err := w.values(it)
+	if err != nil {
+		if err := w.settle(ctx); err != nil {
+			return err
+		}
+		return stopAt(it.head.Sequence, err)
+	}
+	for i, v := range values {
+		w.queue = append(w.queue, planned{
+			key: v.Key, data: v.Data, last: i == len(values)-1, through: it.head,
+			meta: metaOf(&it.event, w.view.Version(), i+1, len(values)),
+		})
+	}
+	w.head = it.head
+	switch {
+	case len(values) > 0:
+		err = w.push(ctx)
+	case len(w.queue) > 0:
+		w.queue[len(w.queue)-1].through = it.head
+		err = w.collect()
+	default:
+		w.pass(ctx, it.head)
+	}
+	return err
+}
+
+func (w *worker) values(it *item) ([]Value, error) {
+	switch {
+	case errors.Is(it.err, es.ErrMalformed):
+		return nil, it.err
+	case w.reads != nil && !w.reads[it.event.Ref.Aggregate]:
+		return nil, nil
+	case it.err != nil:
+		return nil, it.err
+	}
+	return w.view.Fold(it.event)
+}
+
+// pass notes that all values of all events up to the head stand.
+func (w *worker) pass(ctx context.Context, head es.Head) {
+	w.passed = head
+	w.track.set(Progress{Event: head.Sequence, Revision: w.confirmed})
+	if head.Sequence-w.persisted >= w.cfg.MarkEvents {
+		w.leaveMark(ctx)
+	}
+}
+
+// leaveMark leaves a mark when the view has passed events that neither the bucket nor the last mark shows. A mark is safe
+// to lose, so a failure is only logged.
+func (w *worker) leaveMark(ctx context.Context) {
+	if w.cfg.Marks == nil || w.passed.Sequence <= w.persisted {
+		return
+	}
+	w.persisted = w.passed.Sequence
+	m := mark{Event: w.passed.Sequence, Hash: w.passed.Hash, Revision: w.confirmed, Fold: w.view.Version()}
+	if err := m.write(ctx, w.cfg.Marks, w.name); err != nil && ctx.Err() == nil {
+		w.cfg.Logger.Warn("a view could not leave its mark", "view", w.name, "event", m.Event, "reason", err)
+	}
+}
+
+// close waits for what is on its way and leaves a mark, both within a short time.
+func (w *worker) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer cancel()
+	w.closeAhead()
+	if w.view == nil {
+		return
+	}
+	for w.sent > 0 {
+		if err := w.answer(ctx); err != nil {
+			w.cfg.Logger.Debug("a value was not answered at the end; the next start finds out", "view", w.name, "reason", err)
+			break
+		}
+	}
+	w.leaveMark(ctx)
+}
