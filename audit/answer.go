@@ -1,0 +1,101 @@
+package audit
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go/micro"
+)
+
+// Headers of an answer's parts.
+const (
+	headerPart   = "Cat-Part"
+	headerStream = "Cat-Stream"
+
+	streamMore = "more"
+	streamEnd  = "end"
+)
+
+const (
+	// maxPartBytes bounds a part's body, well below the server's payload limit of 1 MiB.
+	maxPartBytes = 256 << 10
+	// maxItemBytes bounds one event in a part. An event is bounded itself, but its JSON may be six times as long.
+	maxItemBytes = 512 << 10
+	// aliveInterval is how often the service says that it is still at it.
+	aliveInterval = time.Second
+)
+
+// answer sends the parts of one answer, in order.
+type answer struct {
+	request micro.Request
+
+	mu   sync.Mutex
+	part int
+	over bool
+}
+
+// more sends a part that is not the last. Without a value it says that the service is still at it.
+func (a *answer) more(v any) error { return a.send(v, streamMore) }
+
+// end sends the last part.
+func (a *answer) end(v any) error { return a.send(v, streamEnd) }
+
+func (a *answer) send(v any, stream string) error {
+	var body []byte
+	if v != nil {
+		var err error
+		if body, err = encode(v); err != nil {
+			return errors.Wrap(err, "encode a part of the answer")
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over {
+		return nil
+	}
+	a.part++
+	a.over = stream == streamEnd
+	err := a.request.Respond(body, micro.WithHeaders(micro.Headers{
+		headerPart: {strconv.Itoa(a.part)}, headerStream: {stream},
+	}))
+	return errors.Wrapf(err, "send part %d of the answer", a.part)
+}
+
+// fail ends the answer with an error.
+func (a *answer) fail(cause error) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over {
+		return nil
+	}
+	a.over = true
+	return errors.Wrap(a.request.Error(codeOf(cause), cause.Error(), nil), "send why the query failed")
+}
+
+// page sends a page of the log in as many parts as it needs.
+func (a *answer) page(p LogPage) error {
+	part, size := LogPage{Items: []Item{}}, 0
+	for _, item := range p.Items {
+		body, err := encode(item)
+		if err != nil {
+			return errors.Wrapf(err, "encode event %d", item.Sequence)
+		}
+		if len(body) > maxItemBytes {
+			item.Data, item.Body = nil, nil
+			item.Problem = fmt.Sprintf("with %d bytes it is too long to be shown here (limit %d)", len(body), maxItemBytes)
+		}
+		if size > 0 && size+len(body) > maxPartBytes {
+			if err := a.more(part); err != nil {
+				return err
+			}
+			part, size = LogPage{}, 0
+		}
+		part.Items = append(part.Items, item)
+		size += len(body)
+	}
+	part.Next, part.More = p.Next, p.More
+	return a.end(part)
+}

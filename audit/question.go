@@ -1,0 +1,161 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"time"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/es"
+)
+
+// Names of the questions, as they stand in their subjects.
+const (
+	QuestionPosition = "position"
+	QuestionLog      = "log"
+	QuestionVerify   = "verify"
+)
+
+// MaxWait bounds how long the service keeps a question open for something that has not happened yet.
+const MaxWait = 30 * time.Second
+
+// Duration is a span of time that travels as text, such as 1.5s.
+type Duration time.Duration
+
+// MarshalText gives the span in Go's notation.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads Go's notation.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil {
+		return errors.Newf("%q is not a span of time such as 1.5s", text)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// wait is the span within the bounds.
+func (d Duration) wait() time.Duration { return min(max(time.Duration(d), 0), MaxWait) }
+
+// PositionQuestion asks which bucket revisions an event has led to.
+type PositionQuestion struct {
+	// Sequence is the event; zero asks for the positions as they are.
+	Sequence uint64 `json:"sequence,omitempty"`
+	// Wait is how long to wait for views that have not passed the event yet.
+	Wait Duration `json:"wait,omitempty"`
+}
+
+// Positions say how far each view is.
+type Positions struct {
+	Sequence uint64 `json:"sequence"`
+	// Reached says that every view has passed the event.
+	Reached bool           `json:"reached"`
+	Views   []ViewPosition `json:"views"`
+}
+
+// ViewPosition says how far one view is.
+type ViewPosition struct {
+	Bucket string `json:"bucket"`
+	// Event is the last event the view has passed with all its values stored.
+	Event uint64 `json:"event"`
+	// Revision is the bucket sequence that led to. A copy of the bucket that has it shows the event.
+	Revision uint64 `json:"revision"`
+	// Stopped says why the view does not go on.
+	Stopped string `json:"stopped,omitempty"`
+}
+
+// LogQuestion asks for events. All that is given must hold. Without After and Oldest the newest come first.
+type LogQuestion struct {
+	Aggregate string `json:"aggregate,omitempty"`
+	// Keys picks instances: any of them.
+	Keys []string `json:"keys,omitempty"`
+	// Actors picks who did it, or on whose behalf: any of these opaque ids.
+	Actors []string `json:"actors,omitempty"`
+	// Since and Until bound the recorded time.
+	Since time.Time `json:"since,omitzero"`
+	Until time.Time `json:"until,omitzero"`
+	// Limit bounds the events of the answer, MaxPageItems at most and by default.
+	Limit int `json:"limit,omitempty"`
+	// Before asks for events before this one only, newest first.
+	Before uint64 `json:"before,omitempty"`
+	// Oldest asks for the oldest first; After for those after this one only, which means oldest first too.
+	Oldest bool   `json:"oldest,omitempty"`
+	After  uint64 `json:"after,omitempty"`
+	// Wait keeps a question for events after the newest open until one comes.
+	Wait Duration `json:"wait,omitempty"`
+}
+
+// LogPage is a bounded piece of the log.
+type LogPage struct {
+	Items []Item `json:"items"`
+	// Next is what to give as Before, or as After, to go on.
+	Next uint64 `json:"next,omitempty"`
+	// More says that there may be more in this direction. A page MAY be short, or empty, and have more behind it.
+	More bool `json:"more,omitempty"`
+}
+
+func (q LogQuestion) forward() bool { return q.Oldest || q.After > 0 }
+
+func (q LogQuestion) validate() error {
+	switch {
+	case q.Limit < 0:
+		return errors.Mark(errors.Newf("limit is %d: it must be positive, or left out", q.Limit), ErrInvalid)
+	case q.Before > 0 && q.forward():
+		return errors.Mark(errors.New("before and after are given: newest first, or oldest first?"), ErrInvalid)
+	case q.Wait > 0 && !q.forward():
+		return errors.Mark(errors.New("wait needs after: only events after the newest can be waited for"), ErrInvalid)
+	case !q.Since.IsZero() && !q.Until.IsZero() && q.Until.Before(q.Since):
+		return errors.Mark(errors.Newf("until %s is before since %s", q.Until.Format(time.RFC3339), q.Since.Format(time.RFC3339)), ErrInvalid)
+	}
+	return nil
+}
+
+// matches says whether an event is asked for.
+func (q LogQuestion) matches(e es.Event) bool {
+	return (q.Aggregate == "" || q.Aggregate == e.Ref.Aggregate) &&
+		anyOf(q.Keys, e.Ref.Key) &&
+		anyOf(q.Actors, e.Command.Actor, e.Command.OnBehalfOf) &&
+		(q.Since.IsZero() || !e.Recorded.Before(q.Since)) &&
+		(q.Until.IsZero() || !e.Recorded.After(q.Until))
+}
+
+// unfiltered says whether every message is asked for, also one that is no event.
+func (q LogQuestion) unfiltered() bool {
+	return q.Aggregate == "" && len(q.Keys) == 0 && len(q.Actors) == 0 && q.Since.IsZero() && q.Until.IsZero()
+}
+
+func anyOf(wanted []string, found ...string) bool {
+	if len(wanted) == 0 {
+		return true
+	}
+	for _, w := range wanted {
+		for _, f := range found {
+			if w == f {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// VerifyQuestion asks for a check of the whole record.
+type VerifyQuestion struct{}
+
+// decode reads a question strictly: a misspelt filter that is dropped would give a wrong answer. It gives ErrInvalid.
+func decode(body []byte, into any) error {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return errors.Mark(errors.Wrap(err, "the query's body"), ErrInvalid)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.Mark(errors.New("the query's body goes on after its JSON value"), ErrInvalid)
+	}
+	return nil
+}

@@ -1,0 +1,256 @@
+package audit
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"catenary/es"
+	"catenary/es/project"
+	"catenary/internal/topology"
+)
+
+const (
+	// maxQuestions bounds the questions answered at once. Each that reads holds one consumer of the event stream.
+	maxQuestions = 64
+	// maxVerifies bounds the checks at once: each folds the whole stream.
+	maxVerifies = 1
+)
+
+// Config is what the service answers from.
+type Config struct {
+	Store    es.Store
+	Registry *es.Registry
+	// Positions waits until every view has passed an event, or the context ends, and gives the positions then. Sequence zero
+	// asks for the positions as they are.
+	Positions func(ctx context.Context, sequence uint64) ([]ViewPosition, error)
+	// Verify checks the whole record, reading its events from the given store.
+	Verify func(ctx context.Context, events es.Store) (project.Report, error)
+	// Version is the program's, in semantic form: `nats micro info` shows it.
+	Version string
+	// Logger hears of questions that failed. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+// Service answers questions on the bus until it is stopped.
+type Service struct {
+	config Config
+	micro  micro.Service
+	cancel context.CancelFunc
+	ctx    context.Context
+	slots  chan struct{}
+	verify chan struct{}
+
+	mu      sync.Mutex
+	stopped bool
+	running sync.WaitGroup
+}
+
+// Serve starts answering.
+func Serve(nc *nats.Conn, c Config) (*Service, error) {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	s := &Service{config: c, slots: make(chan struct{}, maxQuestions), verify: make(chan struct{}, maxVerifies)}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	var err error
+	s.micro, err = micro.AddService(nc, micro.Config{
+		Name:        topology.QueryService,
+		Version:     c.Version,
+		Description: "Answers questions about Catenary's events: position, log, verify.",
+	})
+	if err != nil {
+		s.cancel()
+		return nil, errors.Wrapf(err, "start the service %s", topology.QueryService)
+	}
+	for _, e := range []struct {
+		name    string
+		about   string
+		handler func(context.Context, []byte, *answer) error
+	}{
+		{QuestionPosition, "which bucket revisions an event has led to", s.position},
+		{QuestionLog, "which events were recorded", s.log},
+		{QuestionVerify, "whether the record is whole", s.verifyAll},
+	} {
+		err := s.micro.AddEndpoint(e.name, s.endpoint(e.name, e.handler),
+			micro.WithEndpointSubject(topology.QuerySubject(e.name)), micro.WithEndpointMetadata(map[string]string{"answers": e.about}))
+		if err != nil {
+			return nil, errors.CombineErrors(errors.Wrapf(err, "serve %s", topology.QuerySubject(e.name)), s.Stop())
+		}
+	}
+	return s, nil
+}
+
+// Stop takes no more questions, ends those that are being answered, and returns when all have ended.
+func (s *Service) Stop() error {
+	s.mu.Lock()
+	s.stopped = true
+	s.mu.Unlock()
+	err := s.micro.Stop()
+	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrConnectionDraining) {
+		// The subscriptions went with the connection.
+		err = nil
+	}
+	s.cancel()
+	s.running.Wait()
+	return errors.Wrapf(err, "stop the service %s", topology.QueryService)
+}
+
+// endpoint takes a question off the subscription at once: a micro service hands over one question at a time.
+func (s *Service) endpoint(name string, handler func(context.Context, []byte, *answer) error) micro.HandlerFunc {
+	return func(r micro.Request) {
+		a := &answer{request: r}
+		if !s.begin() {
+			s.report(name, a.fail(errors.Mark(errors.Newf("%d questions are being answered; ask again later", maxQuestions), ErrBusy)))
+			return
+		}
+		go func() {
+			defer s.end()
+			ctx, cancel := context.WithCancel(s.ctx)
+			defer cancel()
+			alive := sync.WaitGroup{}
+			alive.Go(func() { s.keepAlive(ctx, name, a) })
+			err := handler(ctx, r.Data(), a)
+			cancel()
+			alive.Wait()
+			if err != nil {
+				if s.ctx.Err() != nil {
+					err = errors.New("the service stops; ask again")
+				} else if codeOf(err) == codeFailed {
+					s.config.Logger.Warn("query failed", "query", name, "error", err)
+				}
+				err = a.fail(err)
+			}
+			s.report(name, err)
+		}()
+	}
+}
+
+// begin takes a slot. The group grows only while the service is not stopped, so that Stop waits for all.
+func (s *Service) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return false
+	}
+	select {
+	case s.slots <- struct{}{}:
+		s.running.Add(1)
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *Service) end() {
+	<-s.slots
+	s.running.Done()
+}
+
+// keepAlive tells the asker that the service is still at it. An answer that can't be sent shows when its end is sent too.
+func (s *Service) keepAlive(ctx context.Context, name string, a *answer) {
+	tick := time.NewTicker(aliveInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := a.more(nil); err != nil {
+				s.report(name, err)
+				return
+			}
+		}
+	}
+}
+
+// report logs what can't be told to the asker, because the way to them is what failed.
+func (s *Service) report(name string, err error) {
+	if err != nil && s.ctx.Err() == nil {
+		s.config.Logger.Warn("answer to a query could not be sent", "query", name, "error", err)
+	}
+}
+
+func (s *Service) position(ctx context.Context, body []byte, a *answer) error {
+	var q PositionQuestion
+	if err := decode(body, &q); err != nil {
+		return err
+	}
+	waiting, cancel := context.WithTimeout(ctx, q.Wait.wait())
+	defer cancel()
+	views, err := s.config.Positions(waiting, q.Sequence)
+	if err != nil {
+		return errors.Wrapf(err, "positions at event %d", q.Sequence)
+	}
+	p := Positions{Sequence: q.Sequence, Reached: true, Views: views}
+	for _, v := range views {
+		p.Reached = p.Reached && v.Event >= q.Sequence
+	}
+	return a.end(p)
+}
+
+func (s *Service) log(ctx context.Context, body []byte, a *answer) error {
+	var q LogQuestion
+	if err := decode(body, &q); err != nil {
+		return err
+	}
+	page, err := log{store: s.config.Store, registry: s.config.Registry}.page(ctx, q)
+	if err != nil {
+		return err
+	}
+	return a.page(page)
+}
+
+// verifyPart is a part of the answer to verify: how far it is, and at last the report.
+type verifyPart struct {
+	Events uint64          `json:"events,omitempty"`
+	Report *project.Report `json:"report,omitempty"`
+}
+
+func (s *Service) verifyAll(ctx context.Context, body []byte, a *answer) error {
+	if err := decode(body, &VerifyQuestion{}); err != nil {
+		return err
+	}
+	select {
+	case s.verify <- struct{}{}:
+		defer func() { <-s.verify }()
+	default:
+		return errors.Mark(errors.New("the record is being checked already; ask again when that is done"), ErrBusy)
+	}
+	var passed atomic.Uint64
+	told := make(chan struct{})
+	telling, cancel := context.WithCancel(ctx)
+	go func() {
+		defer close(told)
+		s.tellProgress(telling, &passed, a)
+	}()
+	report, err := s.config.Verify(ctx, counted{Store: s.config.Store, passed: &passed})
+	cancel()
+	<-told
+	if err != nil {
+		return errors.Wrap(err, "check the record")
+	}
+	return a.end(verifyPart{Events: passed.Load(), Report: &report})
+}
+
+func (s *Service) tellProgress(ctx context.Context, passed *atomic.Uint64, a *answer) {
+	tick := time.NewTicker(aliveInterval / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := a.more(verifyPart{Events: passed.Load()}); err != nil {
+				s.report(QuestionVerify, err)
+				return
+			}
+		}
+	}
+}
