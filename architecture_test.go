@@ -64,9 +64,11 @@ var importTable = []row{
 	{dir: "es"},
 	{dir: "es/dispatch", imports: []string{"es"}, bus: busFiles},
 	{dir: "es/project", imports: []string{"es"}},
+	{dir: "es/project/projecttest", imports: []string{"es", "es/memstore", "es/project"}, harness: true},
 	{dir: "es/process", imports: []string{"es"}},
 	{dir: "es/natsstore", imports: []string{"es", "internal/topology"}, bus: anyFile},
-	{dir: "es/natskv", imports: []string{"es"}, bus: anyFile},
+	// Implements the buckets that es/project states, with the error translation of es/natsstore: there is one of it.
+	{dir: "es/natskv", imports: []string{"es", "es/natsstore", "es/project", "internal/topology"}, bus: anyFile},
 	{dir: "es/memstore", imports: []string{"es"}},
 	{dir: "es/estest", imports: []string{"es"}, harness: true},
 
@@ -109,7 +111,7 @@ var importTable = []row{
 // testHarnesses are what test files of every directory may import besides their row: real servers, the store in memory,
 // the names on the bus and the tools made for tests. Nothing of the domain is among them, so that a test can't
 // tie together what its package keeps apart.
-var testHarnesses = []string{"es", "es/estest", "es/memstore", "es/natsstore", "es/natskv", "embedded", "internal/natsconn", "internal/realdata", "internal/topology"}
+var testHarnesses = []string{"es", "es/estest", "es/memstore", "es/natsstore", "es/natskv", "es/project/projecttest", "embedded", "internal/natsconn", "internal/realdata", "internal/topology"}
 
 // apart lists directories that never import each other, neither in production nor in test files, whatever else the table
 // says. The read side would otherwise show what a decider thinks instead of what was recorded.

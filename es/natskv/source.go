@@ -1,0 +1,60 @@
+package natskv
+
+import (
+	"context"
+	"time"
+
+	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"catenary/es/natsstore"
+	"catenary/internal/topology"
+)
+
+// requestTimeout bounds a single question to the server when the context does not.
+const requestTimeout = 5 * time.Second
+
+// source is the stream behind a bucket, or its mirror: what every kind of bucket reads from.
+type source struct {
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	handle jetstream.Stream
+	bucket string
+	stream string
+	prefix string // of every key's subject
+}
+
+func open(ctx context.Context, nc *nats.Conn, bucket string, options ...jetstream.JetStreamOpt) (source, error) {
+	s := source{nc: nc, bucket: bucket, stream: topology.BucketStream(bucket), prefix: topology.BucketSubject(bucket, "")}
+	var err error
+	if s.js, err = jetstream.New(nc, append([]jetstream.JetStreamOpt{jetstream.WithDefaultTimeout(requestTimeout)}, options...)...); err != nil {
+		return s, errors.Wrapf(err, "bucket %s", bucket)
+	}
+	if s.handle, err = s.js.Stream(ctx, s.stream); err != nil {
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			err = errors.Wrapf(err, "bucket %s does not exist: start the writer and the projector, which make it", bucket)
+		}
+		return s, natsstore.ReadError(errors.Wrapf(err, "open bucket %s", bucket))
+	}
+	return s, nil
+}
+
+// last gives the sequence of the newest message on any of the subjects, as the leader has it; 0 when there is none.
+func (s *source) last(ctx context.Context, subjects []string) (uint64, error) {
+	if len(subjects) == 0 {
+		subjects = []string{s.prefix + ">"}
+	}
+	var last uint64
+	for _, subject := range subjects {
+		m, err := s.handle.GetLastMsgForSubject(ctx, subject)
+		switch {
+		case errors.Is(err, jetstream.ErrMsgNotFound):
+			continue
+		case err != nil:
+			return 0, err
+		}
+		last = max(last, m.Sequence)
+	}
+	return last, nil
+}
