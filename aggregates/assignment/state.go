@@ -1,0 +1,122 @@
+package assignment
+
+import (
+	"unique"
+
+	"catenary/aggregates/build"
+	"catenary/aggregates/content"
+	"catenary/aggregates/module"
+	"catenary/aggregates/node"
+	"catenary/aggregates/publication"
+	"catenary/events"
+)
+
+// Status is how an assignment stands.
+type Status uint8
+
+// The statuses of an assignment.
+const (
+	None Status = iota
+	Standing
+	Pending
+	Ended
+)
+
+// State is what rules need of an assignment. It is small: there is one for each module on each node.
+type State struct {
+	Status Status
+	// ToldBytes and SeenBytes bound the two parts of the record's size.
+	ToldBytes, SeenBytes uint32
+	// Observed stands for the last report since the node was last told something; zero when there is none.
+	Observed content.Digest
+	// run is what is to be run; nodes that run the same share it. It is set while the assignment stands or waits.
+	run unique.Handle[Run]
+	// extra is nil for most.
+	extra *extra
+}
+
+// Run is what a node is told to run.
+type Run struct {
+	Artifact, Package, Version string
+	Build, Commit, Rollout     string
+}
+
+type extra struct {
+	requiredBy   []string
+	provisioning events.Raw
+}
+
+// Stands says whether the node is told to run the module.
+func (s State) Stands() bool { return s.Status == Standing }
+
+// Run gives what is to be run; it is empty when nothing stands or waits.
+func (s State) Run() Run {
+	if s.Status != Standing && s.Status != Pending {
+		return Run{}
+	}
+	return s.run.Value()
+}
+
+// RequiredBy names the modules that pulled it in. It is empty for what was assigned for its own sake.
+func (s State) RequiredBy() []string {
+	if s.extra == nil {
+		return nil
+	}
+	return s.extra.requiredBy
+}
+
+// OwnSake says whether it stands for its own sake, and not because something requires it.
+func (s State) OwnSake() bool { return s.Stands() && len(s.RequiredBy()) == 0 }
+
+// Provisioning is what the node is handed besides.
+func (s State) Provisioning() events.Raw {
+	if s.extra == nil {
+		return nil
+	}
+	return s.extra.provisioning
+}
+
+// Reference is the artifact or package to be run.
+func (r Run) Reference() events.Reference {
+	if r.Package != "" {
+		return events.Reference{Package: &events.Package{Name: r.Package, Version: r.Version}}
+	}
+	return events.Reference{Artifact: r.Artifact}
+}
+
+func running(ref events.Reference, build, commit string) Run {
+	r := Run{Artifact: ref.Artifact, Build: build, Commit: commit}
+	if ref.Package != nil {
+		r.Package, r.Version = ref.Package.Name, ref.Package.Version
+	}
+	return r
+}
+
+// told gives what a node is told.
+func (r Run) told(node, module, reason string) events.Told {
+	return events.Told{
+		Node: node, Module: module, Reference: r.Reference(), Build: r.Build, Commit: r.Commit, Rollout: r.Rollout, Reason: reason,
+	}
+}
+
+// told gives what a node was told, to be told again.
+func (s State) told(node, module, reason string) events.Told {
+	t := s.Run().told(node, module, reason)
+	t.RequiredBy, t.Provisioning = s.RequiredBy(), s.Provisioning()
+	return t
+}
+
+// World is what deciding about an assignment needs of everything else.
+type World interface {
+	Node(name string) node.State
+	Module(name string) module.State
+	Build(id string) build.State
+	Publication(ref events.Reference) publication.State
+	Assignment(node, module string) State
+	// StandingOn gives the modules that stand on the node, in order.
+	StandingOn(node string) []string
+	// Requirers gives the registered modules that require the module, in order.
+	Requirers(module string) []string
+	// Newest gives the newest publication of the module that is not vetoed.
+	Newest(module string) (ref events.Reference, p publication.State, ok bool)
+}
