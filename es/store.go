@@ -55,6 +55,10 @@ type Store interface {
 	// sequence, before this one is answered. All of an append's messages are stored, or none. It is durable, as
 	// the store's durability says, when Pending is done without error.
 	//
+	// The guard counts, it does not know who stands at `after`: when a rival's append of the same length takes the place of
+	// one in the middle of a pipeline, the next one of the pipeline fits again, on top of what it was not made for. So who
+	// may have rivals MUST have only one append in flight, after a head it knows to stand.
+	//
 	// Pending gives errors marked ErrConflict, ErrUnclear, ErrTooLarge, ErrFull or ErrUnavailable.
 	Append(ctx context.Context, after uint64, batch []Message) Pending
 	// Tail gives the stream's last sequence, 0 when it is empty.

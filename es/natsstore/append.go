@@ -1,0 +1,169 @@
+package natsstore
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"catenary/es"
+)
+
+// Headers of an atomic batch. The server keeps the messages of a batch id aside until the one that commits it.
+const (
+	headerBatchID       = "Nats-Batch-Id"
+	headerBatchSequence = "Nats-Batch-Sequence"
+	headerBatchCommit   = "Nats-Batch-Commit"
+)
+
+// maxHeaderBytes is the server's own limit for the headers of one stored message.
+const maxHeaderBytes = 1<<16 - 1
+
+// appending is an append on its way.
+type appending struct {
+	*es.Promise
+	first, last uint64 // the sequences its messages get
+	messages    int
+	bytes       int64
+}
+
+// wrap says which append an error is about.
+func (a *appending) wrap(err error) error {
+	return errors.Wrapf(err, "append of events %d to %d", a.first, a.last)
+}
+
+// Append hands messages to the stream and returns at once; it waits only while [Config.MaxInFlight] messages are
+// unanswered, and no longer than the context. A single message is one guarded publish. Several are one atomic batch with
+// the guard on its first message. All of it is pipelined: the order of the calls is the order in which the stream gets
+// them.
+//
+// Pending gives errors marked [es.ErrConflict], [es.ErrUnclear], [es.ErrTooLarge], [es.ErrFull] or [es.ErrUnavailable].
+// Unclear is an append that may have been stored or still be: see [es.Settle].
+func (s *Store) Append(ctx context.Context, after uint64, batch []es.Message) es.Pending {
+	a := &appending{Promise: es.NewPromise(), first: after + 1, last: after + uint64(len(batch)), messages: len(batch)}
+	messages, err := s.prepare(after, batch)
+	if err != nil {
+		a.Resolve(err)
+		return a
+	}
+	for _, m := range messages {
+		a.bytes += int64(m.Size())
+	}
+	if err := s.window.enter(ctx, a.messages, a.bytes); err != nil {
+		a.Resolve(errors.Mark(a.wrap(errors.Wrapf(err, "not sent, since %d messages wait for an answer", s.config.MaxInFlight)), es.ErrUnavailable))
+		return a
+	}
+	if err := s.send(a, messages); err != nil {
+		s.settle(a, err)
+	}
+	return a
+}
+
+// prepare gives the messages as they are sent, or says why the stream would not take them. A message of a batch that is
+// refused by the server would be missed only at the commit, without a reason: so the limits are checked here.
+func (s *Store) prepare(after uint64, batch []es.Message) ([]*nats.Msg, error) {
+	if err := es.CheckAppend(batch); err != nil {
+		return nil, err
+	}
+	limit := int(s.nc.MaxPayload())
+	if own := int(s.maxMessage.Load()); own >= 0 && own < limit {
+		limit = own
+	}
+	messages := make([]*nats.Msg, len(batch))
+	var batchID string
+	if len(batch) > 1 {
+		batchID = nuid.Next() // new for every try: the server may still hold messages of an earlier one
+	}
+	for i, m := range batch {
+		msg := toNATS(m)
+		if i == 0 {
+			msg.Header[jetstream.ExpectedLastSeqHeader] = []string{strconv.FormatUint(after, 10)}
+		}
+		if batchID != "" {
+			msg.Header[headerBatchID] = []string{batchID}
+			msg.Header[headerBatchSequence] = []string{strconv.Itoa(i + 1)}
+			if i == len(batch)-1 {
+				msg.Header[headerBatchCommit] = []string{"1"}
+			}
+		}
+		size := storedSize(msg)
+		if size > limit {
+			return nil, tooLarge(m, "it has %d bytes with its headers, the limit is %d", size, limit)
+		}
+		if header := size - len(msg.Data); header > maxHeaderBytes {
+			return nil, tooLarge(m, "its headers have %d bytes, the limit is %d", header, maxHeaderBytes)
+		}
+		messages[i] = msg
+	}
+	return messages, nil
+}
+
+func tooLarge(m es.Message, format string, args ...any) error {
+	return errors.Mark(errors.Wrapf(errors.Newf(format, args...), "append to %s", m.Subject), es.ErrTooLarge)
+}
+
+// send hands the messages to the connection, in order; the last one asks for the answer. An error means that the append is
+// over.
+func (s *Store) send(a *appending, messages []*nats.Msg) error {
+	last := len(messages) - 1
+	for _, m := range messages[:last] {
+		if err := s.nc.PublishMsg(m); err != nil {
+			// Without its commit the server lets go of the batch: whatever was written, nothing is stored.
+			kind := sendError(err)
+			if errors.Is(kind, es.ErrUnclear) {
+				kind = errors.Mark(err, es.ErrUnavailable)
+			}
+			return a.wrap(kind)
+		}
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return errors.Mark(a.wrap(errStoreClosed), es.ErrUnavailable)
+	}
+	s.inFlight[messages[last]] = a
+	s.mu.Unlock()
+	if _, err := s.js.PublishMsgAsync(messages[last]); err != nil {
+		if s.take(messages[last]) == nil {
+			return nil // the answer's handler was faster: it has the outcome
+		}
+		return a.wrap(sendError(err))
+	}
+	return nil
+}
+
+// take gives the append that waits for the answer to a message, once.
+func (s *Store) take(m *nats.Msg) *appending {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.inFlight[m]
+	delete(s.inFlight, m)
+	return a
+}
+
+func (s *Store) acked(m *nats.Msg, ack *jetstream.PubAck) {
+	a := s.take(m)
+	if a == nil {
+		return
+	}
+	if ack.Sequence != a.last || ack.Stream != s.config.Stream {
+		s.settle(a, errors.Mark(a.wrap(errors.Newf("the answer names event %d of stream %s", ack.Sequence, ack.Stream)), es.ErrUnclear))
+		return
+	}
+	s.settle(a, nil)
+}
+
+func (s *Store) failed(m *nats.Msg, err error) {
+	if a := s.take(m); a != nil {
+		s.settle(a, a.wrap(answerError(err)))
+	}
+}
+
+// settle gives an append its outcome and its room in the window to others.
+func (s *Store) settle(a *appending, err error) {
+	s.window.leave(a.messages, a.bytes)
+	a.Resolve(err)
+}

@@ -1,0 +1,52 @@
+package natsstore
+
+import (
+	"time"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/internal/topology"
+)
+
+// Config tunes a store. The zero value gives the defaults.
+type Config struct {
+	// Stream is the stream's name. Empty means [topology.EventStream].
+	Stream string
+	// MaxInFlight bounds the messages sent and not yet answered. Zero means 4,096: enough to keep a server busy over a
+	// network, and far below the 100,000 at which a stream begins to drop what comes in.
+	MaxInFlight int
+	// MaxInFlightBytes bounds their size. Zero means 64 MiB: half of what a stream takes before it drops.
+	MaxInFlightBytes int64
+	// AckTimeout is how long an append waits for its answer before it is unclear. Zero means 15 s: a slow disk that flushes
+	// each message takes half of that for a full pipeline.
+	AckTimeout time.Duration
+	// RequestTimeout bounds a single question to the server. Zero means 5 s.
+	RequestTimeout time.Duration
+	// ReadTimeout is how long a read waits for its next message before it fails. Zero means 30 s: a leader change takes a few.
+	ReadTimeout time.Duration
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.MaxInFlight < 0 || c.MaxInFlightBytes < 0 || c.AckTimeout < 0 || c.RequestTimeout < 0 || c.ReadTimeout < 0 {
+		return c, errors.Newf("event store: a limit is below zero: %+v", c)
+	}
+	if c.Stream == "" {
+		c.Stream = topology.EventStream
+	}
+	if c.MaxInFlight == 0 {
+		c.MaxInFlight = 4096
+	}
+	if c.MaxInFlightBytes == 0 {
+		c.MaxInFlightBytes = 64 << 20
+	}
+	if c.AckTimeout == 0 {
+		c.AckTimeout = 15 * time.Second
+	}
+	if c.RequestTimeout == 0 {
+		c.RequestTimeout = 5 * time.Second
+	}
+	if c.ReadTimeout == 0 {
+		c.ReadTimeout = 30 * time.Second
+	}
+	return c, nil
+}

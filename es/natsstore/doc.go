@@ -1,0 +1,17 @@
+// Package natsstore keeps the stream of events in JetStream.
+//
+// It owns the [es.Store] over one stream: guarded appends, pipelined, one message each or whole batches; reads and
+// followers over one unfiltered consumer; creating the stream and refusing one whose configuration is not safe; and, in
+// nats_errors.go, the one place where errors of NATS and JetStream become those of package es.
+//
+// It leaves to others: the connection, which is given and never closed here; what is in an event and whether the hash
+// chain holds (es); what to do after an unclear append ([es.Settle]); and how appends are grouped (es/dispatch).
+//
+// Invariants:
+//   - Every append carries the stream's expected last sequence, so it stands directly after what its sender had seen, or
+//     nowhere. A batch is stored whole or not at all.
+//   - Tail and Get are answered by the stream's leader, never by a follower that lags behind.
+//   - A reader gives sequences in rising order, each at most once; a gap in the stream itself is passed on, not hidden, so
+//     that the check of the hash chain finds it.
+//   - What is in flight is bounded, in messages and in bytes: past the bound an append waits, nothing is dropped.
+package natsstore

@@ -1,0 +1,46 @@
+package natsstore
+
+import (
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"catenary/es"
+)
+
+// serverPrefix starts the headers that belong to the server: guards and batches. They are no part of an event.
+const serverPrefix = "Nats-"
+
+// toNATS copies a message, since its headers gain the server's.
+func toNATS(m es.Message) *nats.Msg {
+	header := make(nats.Header, len(m.Header)+4)
+	for name, values := range m.Header {
+		if !strings.HasPrefix(name, serverPrefix) {
+			header[name] = values
+		}
+	}
+	return &nats.Msg{Subject: m.Subject, Header: header, Data: m.Body}
+}
+
+// storedSize is what the server's limits count: headers as they stand on the wire, and the body.
+func storedSize(m *nats.Msg) int { return m.Size() - len(m.Subject) }
+
+// fromNATS takes over a message that a consumer delivered.
+func fromNATS(m jetstream.Msg, sequence uint64) es.Message {
+	return es.Message{Sequence: sequence, Subject: m.Subject(), Header: ours(m.Headers()), Body: m.Data()}
+}
+
+func fromRaw(m *jetstream.RawStreamMsg) es.Message {
+	return es.Message{Sequence: m.Sequence, Subject: m.Subject, Header: ours(m.Header), Body: m.Data}
+}
+
+// ours drops the server's headers from a map that nobody else holds.
+func ours(header nats.Header) map[string][]string {
+	for name := range header {
+		if strings.HasPrefix(name, serverPrefix) {
+			delete(header, name)
+		}
+	}
+	return header
+}

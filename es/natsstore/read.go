@@ -1,0 +1,105 @@
+package natsstore
+
+import (
+	"context"
+	"iter"
+
+	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"catenary/es"
+)
+
+// Read gives all messages after a sequence, up to the tail when the reading starts; errors are marked
+// [es.ErrUnavailable]. When the caller stops early, the consumer behind it is gone.
+func (s *Store) Read(ctx context.Context, after uint64) iter.Seq2[es.Message, error] {
+	return func(yield func(es.Message, error) bool) {
+		tail, err := s.Tail(ctx)
+		if err != nil {
+			yield(es.Message{}, err)
+			return
+		}
+		s.readUntil(ctx, "", after, tail, yield)
+	}
+}
+
+// ReadAggregate gives the messages of one aggregate instance, up to its last when the reading starts; errors are marked
+// [es.ErrUnavailable].
+func (s *Store) ReadAggregate(ctx context.Context, ref es.Ref) iter.Seq2[es.Message, error] {
+	return func(yield func(es.Message, error) bool) {
+		last, err := s.lastOf(ctx, ref)
+		switch {
+		case errors.Is(err, es.ErrNotFound):
+		case err != nil:
+			yield(es.Message{}, err)
+		default:
+			s.readUntil(ctx, ref.Subject(), 0, last, yield)
+		}
+	}
+}
+
+// lastOf asks the leader for the sequence of an instance's last event: a consumer alone may stand on a server that has
+// not got it yet.
+func (s *Store) lastOf(ctx context.Context, ref es.Ref) (uint64, error) {
+	ctx, cancel := s.request(ctx)
+	defer cancel()
+	m, err := s.stream.GetLastMsgForSubject(ctx, ref.Subject())
+	if err != nil {
+		return 0, readError(errors.Wrapf(err, "read %s", ref))
+	}
+	return m.Sequence, nil
+}
+
+// readUntil gives the messages after a sequence up to and with a last one, which is known to be stored.
+func (s *Store) readUntil(ctx context.Context, subject string, after, last uint64, yield func(es.Message, error) bool) {
+	if after >= last {
+		return
+	}
+	r := s.newReader(ctx, subject, after, s.config.ReadTimeout)
+	defer r.close()
+	for r.last < last {
+		m, err := r.next()
+		if err != nil {
+			yield(es.Message{}, errors.Wrapf(err, "read up to event %d", last))
+			return
+		}
+		// What was stored since the reading started is not asked for.
+		if m.Sequence > last || !yield(m, nil) {
+			return
+		}
+	}
+}
+
+// Follow gives all messages after a sequence and waits for new ones until the context ends. It survives reconnects,
+// restarts of the server and changes of its leader. It ends with an error marked [es.ErrUnavailable] only when the
+// connection is closed for good.
+func (s *Store) Follow(ctx context.Context, after uint64) iter.Seq2[es.Message, error] {
+	return func(yield func(es.Message, error) bool) {
+		r := s.newReader(ctx, "", after, 0)
+		defer r.close()
+		for {
+			m, err := r.next()
+			if ctx.Err() != nil {
+				return
+			}
+			if !yield(m, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// consumerConfig is that of the consumer behind a reader. It lives in memory, without acknowledgements: what was read is
+// known by its sequence. It goes by itself when nobody has asked it for a while.
+func consumerConfig(subject string, after uint64) jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
+		Description:       "Catenary: reads events in order.",
+		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:       after + 1,
+		FilterSubject:     subject,
+		AckPolicy:         jetstream.AckNonePolicy,
+		MemoryStorage:     true,
+		Replicas:          1,
+		InactiveThreshold: consumerIdle,
+	}
+}

@@ -1,0 +1,140 @@
+package natsstore
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"catenary/es"
+)
+
+// Store is an [es.Store] over one JetStream stream, safe for use by many goroutines. Make it with [Open].
+type Store struct {
+	config Config
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	stream jetstream.Stream
+	// maxMessage is the stream's limit for one message, headers included; -1 means none of its own.
+	maxMessage atomic.Int32
+
+	window *window
+	status chan nats.Status
+
+	mu       sync.Mutex
+	inFlight map[*nats.Msg]*appending
+	closed   bool
+}
+
+var errStoreClosed = errors.New("the store is closed")
+
+// Open gives the store over an existing stream, which [Ensure] has made. The connection stays the caller's; the store
+// MUST be closed before it or with it. It gives a [*ConfigError] for a stream that is not safe to keep events in, and
+// errors marked [es.ErrUnavailable].
+func Open(ctx context.Context, nc *nats.Conn, config Config) (*Store, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		config: config, nc: nc,
+		window:   newWindow(config.MaxInFlight, config.MaxInFlightBytes),
+		inFlight: map[*nats.Msg]*appending{},
+	}
+	s.js, err = jetstream.New(nc,
+		jetstream.WithDefaultTimeout(config.RequestTimeout),
+		// The window bounds what is in flight: the client's own bound, which gives up after a while, is never reached.
+		jetstream.WithPublishAsyncMaxPending(config.MaxInFlight+1),
+		jetstream.WithPublishAsyncTimeout(config.AckTimeout),
+		jetstream.WithPublishAsyncAckHandler(func(_ jetstream.JetStream, m *nats.Msg, ack *jetstream.PubAck) { s.acked(m, ack) }),
+		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, m *nats.Msg, err error) { s.failed(m, err) }),
+	)
+	if err != nil {
+		return nil, errors.Wrap(err, "event store")
+	}
+	ctx, cancel := s.request(ctx)
+	defer cancel()
+	s.stream, err = s.js.Stream(ctx, config.Stream)
+	if err != nil {
+		if isCode(err, jetstream.JSErrCodeStreamNotFound) {
+			err = errors.WithHint(err, "start the embedded server, or create the stream, before the processes that use it")
+		}
+		return nil, readError(errors.Wrapf(err, "open event stream %s", config.Stream))
+	}
+	found := s.stream.CachedInfo().Config
+	if err := checkSafe(found); err != nil {
+		return nil, err
+	}
+	s.maxMessage.Store(found.MaxMsgSize)
+	s.status = nc.StatusChanged(nats.CLOSED)
+	go s.watch()
+	return s, nil
+}
+
+// Close gives up what is in flight, as unclear, and refuses further appends. The connection stays open; the client's own
+// subscription for answers goes with it.
+func (s *Store) Close() {
+	s.mu.Lock()
+	first := !s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if first {
+		s.nc.RemoveStatusListener(s.status)
+		s.giveUp(errStoreClosed)
+	}
+}
+
+// watch gives up what is in flight when the connection is closed for good: no answer can come any more, and the client
+// itself would only notice by the timeout.
+func (s *Store) watch() {
+	if _, ok := <-s.status; ok {
+		s.giveUp(nats.ErrConnectionClosed)
+	}
+}
+
+func (s *Store) giveUp(cause error) {
+	s.mu.Lock()
+	lost := s.inFlight
+	s.inFlight = map[*nats.Msg]*appending{}
+	s.mu.Unlock()
+	for _, a := range lost {
+		s.settle(a, a.wrap(answerError(cause)))
+	}
+}
+
+// request bounds a single question to the server.
+func (s *Store) request(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.config.RequestTimeout)
+}
+
+// Tail gives the stream's last sequence as its leader knows it, 0 when it is empty; errors are marked
+// [es.ErrUnavailable].
+func (s *Store) Tail(ctx context.Context) (uint64, error) {
+	ctx, cancel := s.request(ctx)
+	defer cancel()
+	info, err := s.stream.Info(ctx)
+	if err != nil {
+		return 0, readError(errors.Wrapf(err, "tail of event stream %s", s.config.Stream))
+	}
+	// An operator may have widened the limit meanwhile.
+	s.maxMessage.Store(info.Config.MaxMsgSize)
+	return info.State.LastSeq, nil
+}
+
+// Get gives the message at a sequence, from the stream's leader; errors are marked [es.ErrNotFound] or
+// [es.ErrUnavailable].
+func (s *Store) Get(ctx context.Context, sequence uint64) (es.Message, error) {
+	if sequence == 0 {
+		return es.Message{}, errors.Mark(errors.New("event 0: sequences start at 1"), es.ErrNotFound)
+	}
+	ctx, cancel := s.request(ctx)
+	defer cancel()
+	m, err := s.stream.GetMsg(ctx, sequence)
+	if err != nil {
+		return es.Message{}, readError(errors.Wrapf(err, "get event %d of stream %s", sequence, s.config.Stream))
+	}
+	return fromRaw(m), nil
+}
