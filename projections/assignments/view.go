@@ -3,6 +3,7 @@ package assignments
 import (
 	"catenary/chain"
 	"catenary/es"
+	"catenary/es/project"
 	"catenary/events"
 	"catenary/projections/perkey"
 )
@@ -10,7 +11,7 @@ import (
 const version = 1
 
 // New returns the view without records.
-func New() *perkey.View[chain.Assignment, events.Assignment] {
+func New() project.View {
 	return perkey.New(chain.Assignments, version, fold)
 }
 

@@ -15,24 +15,21 @@ import (
 
 const version = 1
 
-// View is a [project.View] of the values that were added to histories.
-type View struct{}
-
 // New returns the view.
-func New() View { return View{} }
+func New() project.View { return view{} }
 
-// Name is the bucket of added values.
-func (View) Name() string { return chain.BackfillBucket }
+type view struct{}
 
-// Version is the version of the fold.
-func (View) Version() int { return version }
+func (view) Name() string { return chain.BackfillBucket }
+
+func (view) Version() int { return version }
 
 // Aggregates lists the aggregates whose history can be added to.
-func (View) Aggregates() []string { return []string{events.AggregateAssignment} }
+func (view) Aggregates() []string { return []string{events.AggregateAssignment} }
 
 // Load checks a value that stands in the bucket; there is nothing to go on from. It gives errors for a value that is not an
 // added one, or that stands under another's key.
-func (View) Load(key string, value []byte) error {
+func (view) Load(key string, value []byte) error {
 	if !strings.HasPrefix(key, chain.Assignments.BackfillKey("")) {
 		return errors.Newf("%s: key %s is of no kind whose history can be added to", chain.BackfillBucket, key)
 	}
@@ -48,7 +45,7 @@ func (View) Load(key string, value []byte) error {
 
 // Fold gives the value that a backfilled event leads to, and none for others. It gives errors for a backfilled event of a
 // type whose history can't be added to (marked [es.ErrUnknownType] when the program does not know it at all).
-func (View) Fold(e es.Event) ([]project.Value, error) {
+func (view) Fold(e es.Event) ([]project.Value, error) {
 	if !e.Backfill {
 		return nil, nil
 	}

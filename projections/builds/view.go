@@ -5,6 +5,7 @@ import (
 
 	"catenary/chain"
 	"catenary/es"
+	"catenary/es/project"
 	"catenary/events"
 	"catenary/projections/perkey"
 )
@@ -12,7 +13,7 @@ import (
 const version = 1
 
 // New returns the view without records.
-func New() *perkey.View[chain.Build, events.Build] { return perkey.New(chain.Builds, version, fold) }
+func New() project.View { return perkey.New(chain.Builds, version, fold) }
 
 func fold(before *chain.Build, e es.Event, data events.Build) (chain.Build, error) {
 	at := e.Effective.UTC()
@@ -23,9 +24,8 @@ func fold(before *chain.Build, e es.Event, data events.Build) (chain.Build, erro
 		return b, nil
 	case events.BuildNotAsked:
 		b := specified(data.BuildSpec, at)
-		if before != nil {
-			// It was asked already, or the wish to was: what is known of that stays.
-			b.Asked, b.Request.At, b.Request.Reask = before.Asked, before.Request.At, before.Request.Reask
+		if before != nil && before.Request != nil {
+			b.Asked, b.Request.At = before.Asked, before.Request.At // it was asked, but not handed over after all
 		}
 		b.State, b.Request.NotAsked, b.Request.AtTerminal = chain.BuildNotAsked, data.Why, at
 		return b, nil
@@ -43,14 +43,10 @@ func fold(before *chain.Build, e es.Event, data events.Build) (chain.Build, erro
 	case events.BuildSucceeded:
 		return change(before, e, func(b *chain.Build) {
 			b.Made, b.Mirrored, b.Read, b.Manifest = data.Made, data.Mirrored, data.Read, data.Manifest
-			b.State, b.Failed, b.At = "", "", at
-			terminal(b, at)
+			answered(b, "", at)
 		})
 	case events.BuildFailed:
-		return change(before, e, func(b *chain.Build) {
-			b.State, b.Failed, b.At = "", data.Failed, at
-			terminal(b, at)
-		})
+		return change(before, e, func(b *chain.Build) { answered(b, data.Failed, at) })
 	case events.BuildPublished:
 		return change(before, e, func(b *chain.Build) { b.Published = &data.Reference })
 	}
@@ -73,6 +69,15 @@ func change(before *chain.Build, e es.Event, how func(*chain.Build)) (chain.Buil
 	}
 	how(before)
 	return *before, nil
+}
+
+// answered sets the outcome. It ends a wish to ask again that nobody took up; one that was claimed is asked all the same.
+func answered(b *chain.Build, failed string, at time.Time) {
+	b.State, b.Failed, b.At = "", failed, at
+	if b.Request.Reask == chain.ReaskPending {
+		b.Request.Reask = ""
+	}
+	terminal(b, at)
 }
 
 // terminal sets when the request came to its end: when nobody waited any more, or the outcome came.

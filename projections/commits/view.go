@@ -3,6 +3,7 @@ package commits
 import (
 	"catenary/chain"
 	"catenary/es"
+	"catenary/es/project"
 	"catenary/events"
 	"catenary/projections/perkey"
 )
@@ -10,7 +11,7 @@ import (
 const version = 1
 
 // New returns the view without records.
-func New() *perkey.View[chain.Commit, events.Commit] { return perkey.New(chain.Commits, version, fold) }
+func New() project.View { return perkey.New(chain.Commits, version, fold) }
 
 func fold(_ *chain.Commit, e es.Event, data events.Commit) (chain.Commit, error) {
 	switch data := data.(type) {

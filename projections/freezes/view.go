@@ -3,6 +3,7 @@ package freezes
 import (
 	"catenary/chain"
 	"catenary/es"
+	"catenary/es/project"
 	"catenary/events"
 	"catenary/projections/perkey"
 )
@@ -10,7 +11,7 @@ import (
 const version = 1
 
 // New returns the view without records.
-func New() *perkey.View[chain.Freeze, events.Freeze] { return perkey.New(chain.Freezes, version, fold) }
+func New() project.View { return perkey.New(chain.Freezes, version, fold) }
 
 func fold(before *chain.Freeze, e es.Event, data events.Freeze) (chain.Freeze, error) {
 	at := e.Effective.UTC()

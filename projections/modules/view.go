@@ -5,6 +5,7 @@ import (
 
 	"catenary/chain"
 	"catenary/es"
+	"catenary/es/project"
 	"catenary/events"
 	"catenary/projections/perkey"
 )
@@ -12,7 +13,7 @@ import (
 const version = 1
 
 // New returns the view without records.
-func New() *perkey.View[chain.Module, events.Module] { return perkey.New(chain.Modules, version, fold) }
+func New() project.View { return perkey.New(chain.Modules, version, fold) }
 
 func fold(before *chain.Module, e es.Event, data events.Module) (chain.Module, error) {
 	at := e.Effective.UTC()

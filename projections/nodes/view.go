@@ -3,6 +3,7 @@ package nodes
 import (
 	"catenary/chain"
 	"catenary/es"
+	"catenary/es/project"
 	"catenary/events"
 	"catenary/projections/perkey"
 )
@@ -10,7 +11,7 @@ import (
 const version = 1
 
 // New returns the view without records.
-func New() *perkey.View[chain.Node, events.Node] { return perkey.New(chain.Nodes, version, fold) }
+func New() project.View { return perkey.New(chain.Nodes, version, fold) }
 
 func fold(before *chain.Node, e es.Event, data events.Node) (chain.Node, error) {
 	at := e.Effective.UTC()

@@ -5,6 +5,7 @@ import (
 
 	"catenary/chain"
 	"catenary/es"
+	"catenary/es/project"
 	"catenary/events"
 	"catenary/projections/perkey"
 )
@@ -12,7 +13,7 @@ import (
 const version = 1
 
 // New returns the view without records.
-func New() *perkey.View[chain.Published, events.Publication] {
+func New() project.View {
 	return perkey.New(chain.Publications, version, fold)
 }
 
