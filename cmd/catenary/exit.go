@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"catenary/audit"
+	"catenary/embedded"
+	"catenary/es"
+	"catenary/es/dispatch"
+	"catenary/internal/natsconn"
+)
+
+// Exit codes. They are a contract with scripts.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitDenied      = 3
+	exitNotFound    = 4
+	exitRefused     = 5
+	exitConflict    = 6
+	exitTimedOut    = 9
+	exitUnreachable = 10
+)
+
+const exitCodesHelp = `Exit codes:
+
+   0  ok: it is done, or was so already
+   1  failed: see the message
+   2  usage: an argument, a flag or a field of the data is wrong; nothing was sent or recorded
+   3  denied: the bus does not let this user do it
+   4  not found: there is no such record
+   5  refused by a rule of the chain, or sent too late to be done (rejected, expired, fenced); nothing was recorded
+   6  conflict: the record has another version than --expect-version says; nothing was recorded
+   9  timed out: no answer came; a command may have been recorded. Send it again with the same --id to learn
+  10  the bus, or the service on it that would answer, can't be reached; nothing was recorded
+`
+
+// errUsage marks what the person at the keyboard got wrong.
+var errUsage = errors.New("usage")
+
+func usagef(format string, args ...any) error {
+	return errors.Mark(errors.Newf(format, args...), errUsage)
+}
+
+// notDone is the answer to a command that was not done.
+type notDone struct {
+	what   string
+	answer es.Answer
+}
+
+// Error names what was asked and why it was not done.
+func (e *notDone) Error() string {
+	s := e.what + ": " + string(e.answer.Status)
+	if e.answer.Error == nil {
+		return s
+	}
+	return s + " (" + e.answer.Error.Code + "): " + e.answer.Error.Message
+}
+
+// exitCode tells scripts what kind of end it was.
+func exitCode(err error) int {
+	var answered *notDone
+	var refused *es.Refusal
+	is := func(kinds ...error) bool { return errors.IsAny(err, kinds...) }
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &answered):
+		return statusCode(answered.answer.Status)
+	case errors.As(err, &refused):
+		return statusCode(refused.Status)
+	case is(errUsage, es.ErrName, natsconn.ErrConfig, embedded.ErrConfig, audit.ErrInvalid, dispatch.ErrTooLarge):
+		return exitUsage
+	case is(natsconn.ErrDenied, dispatch.ErrDenied):
+		return exitDenied
+	case is(es.ErrNotFound):
+		return exitNotFound
+	case is(natsconn.ErrUnreachable, dispatch.ErrNoWriter, audit.ErrNoService, es.ErrUnavailable, nats.ErrConnectionClosed):
+		return exitUnreachable
+	case is(dispatch.ErrTimeout, audit.ErrTimeout, context.DeadlineExceeded):
+		return exitTimedOut
+	default:
+		return exitFailed
+	}
+}
+
+func statusCode(s es.Status) int {
+	switch s {
+	case es.StatusAccepted, es.StatusUnchanged:
+		return exitOK
+	case es.StatusInvalid:
+		return exitUsage
+	case es.StatusDenied:
+		return exitDenied
+	case es.StatusRejected, es.StatusExpired, es.StatusFenced:
+		return exitRefused
+	case es.StatusConflict:
+		return exitConflict
+	case es.StatusUnknown:
+		return exitTimedOut
+	case es.StatusBusy:
+		return exitFailed
+	default:
+		return exitFailed
+	}
+}
+
+// explain tells a person what went wrong and what to do.
+func (a *app) explain(cmd *cobra.Command, err error) {
+	var answered *notDone
+	var refused *es.Refusal
+	message, hints := err.Error(), errors.GetAllHints(err)
+	switch {
+	case errors.As(err, &answered):
+		if answered.answer.Error != nil && answered.answer.Error.Hint != "" {
+			hints = append(hints, answered.answer.Error.Hint)
+		}
+		if answered.answer.Status == es.StatusUnknown {
+			hints = append(hints, "it may have been recorded; send it again with --id "+answered.answer.Command+" to learn")
+		}
+	case errors.As(err, &refused):
+		message = strings.TrimSuffix(message, " — "+refused.Hint)
+		if refused.Hint != "" {
+			hints = append(hints, refused.Hint)
+		}
+	case !a.ran || errors.Is(err, errUsage):
+		hints = append(hints, "see "+cmd.CommandPath()+" --help")
+	case errors.Is(err, context.Canceled):
+		message = "interrupted: " + message
+	}
+	a.sayf("%s %s", a.paint(red, "catenary:"), printable(message))
+	for _, h := range hints {
+		a.sayf("  %s %s", a.paint(bold, "hint:"), printable(h))
+	}
+}
+
+// sayf writes a line of talk. Nothing can be done when even that fails.
+func (a *app) sayf(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.Stderr, format+"\n", args...)
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/lmittmann/tint"
+)
+
+// logger writes the log of a process to standard error, for people.
+func (a *app) logger(level slog.Level) *slog.Logger {
+	return slog.New(tint.NewHandler(a.Stderr, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !a.colours(a.Stderr)}))
+}
+
+// quieter passes on only what is at least as grave as a level.
+type quieter struct {
+	slog.Handler
+	level slog.Level
+}
+
+// Enabled says whether a record of the level is passed on.
+func (q quieter) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= q.level && q.Handler.Enabled(ctx, level)
+}
+
+// WithAttrs keeps the level.
+func (q quieter) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return quieter{Handler: q.Handler.WithAttrs(attrs), level: q.level}
+}
+
+// WithGroup keeps the level.
+func (q quieter) WithGroup(name string) slog.Handler {
+	return quieter{Handler: q.Handler.WithGroup(name), level: q.level}
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"catenary/audit"
+	"catenary/embedded"
+	"catenary/es/dispatch"
+	"catenary/internal/natsconn"
+	"catenary/internal/run"
+)
+
+const upHelp = `Up runs a whole chain in one process: server, writer, projector and the copies that people read.
+
+When it can be used it prints one JSON line: {"ready":true,"nats":URL,"store":DIR}. It ends with ^C. On loopback whoever
+may use this machine may use the chain; beyond it, up makes credentials and says where they are.`
+
+const (
+	defaultStore  = "catenary-data"
+	defaultListen = "127.0.0.1:4222"
+	// readyPatience bounds how long starting may take before it counts as failed: reading a stream of millions of events
+	// takes minutes.
+	readyPatience = 30 * time.Minute
+	// readyStep is how long one question about it is kept open.
+	readyStep = 2 * time.Second
+	// stopPatience bounds the stopping of the server, which takes milliseconds.
+	stopPatience = 10 * time.Second
+)
+
+// upConfig is what up is told.
+type upConfig struct {
+	store, listen, durability string
+	demo, verbose             bool
+}
+
+func (a *app) upCommand() *cobra.Command {
+	var c upConfig
+	cmd := &cobra.Command{
+		Use: "up", Short: "Run a whole chain in one process", Long: upHelp, GroupID: groupRun, Args: cobra.NoArgs,
+		Example: "  catenary up --demo\n  catenary up --store /var/lib/catenary --listen 127.0.0.1:4222",
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&c.store, "store", defaultStore, "the `directory` that keeps everything")
+	flags.StringVar(&c.listen, "listen", defaultListen, "`HOST:PORT` for clients; port 0 takes a free one")
+	flags.StringVar(&c.durability, "durability", string(embedded.DurabilityFsync), "when an event counts as stored: fsync (it survives a power loss) or interval (faster; a power loss may take two minutes)")
+	flags.BoolVar(&c.demo, "demo", false, "bring in a small fleet to look at")
+	flags.BoolVar(&c.verbose, "verbose", false, "log what the server does too")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.up(cmd.Context(), c) }
+	return cmd
+}
+
+func (a *app) up(ctx context.Context, c upConfig) (err error) {
+	log := a.logger(slog.LevelInfo)
+	serverLog := slog.New(quieter{Handler: log.Handler(), level: slog.LevelWarn})
+	if c.verbose {
+		log = a.logger(slog.LevelDebug)
+		serverLog = log
+	}
+	store, err := filepath.Abs(c.store)
+	if err != nil {
+		return errors.Wrapf(err, "store directory %s", c.store)
+	}
+	server, err := embedded.Start(ctx, embedded.Config{
+		StoreDir: store, Listen: c.listen, Durability: embedded.Durability(c.durability), Logger: serverLog,
+	})
+	if err != nil {
+		return upError(ctx, err)
+	}
+	defer func() {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
+		defer cancel()
+		err = errors.CombineErrors(err, server.Shutdown(stopping))
+		log.Info("stopped")
+	}()
+	if path := server.CredentialsPath(); path != "" {
+		log.Info("clients need credentials", "file", path)
+	}
+	if err := prepare(ctx, server); err != nil {
+		return upError(ctx, err)
+	}
+	writing, projecting := make(chan struct{}), make(chan struct{})
+	return upError(ctx, run.Together(ctx, map[string]func(context.Context) error{
+		"writer": a.upPart(server, func(ctx context.Context, nc *nats.Conn) error {
+			return run.Writer(ctx, nc, run.WriterConfig{
+				Streams:    server.Options(),
+				Durability: dispatch.Durability{Fsync: c.durability == string(embedded.DurabilityFsync), Replicas: 1},
+				Now:        a.Now, Logger: log, Ready: func() { close(writing) },
+			})
+		}),
+		"projector": a.upPart(server, func(ctx context.Context, nc *nats.Conn) error {
+			return run.Projector(ctx, nc, run.ProjectorConfig{Streams: server.Options(), Now: a.Now, Logger: log, Ready: func() { close(projecting) }})
+		}),
+		"front": func(ctx context.Context) error {
+			for _, ready := range []chan struct{}{writing, projecting} {
+				select {
+				case <-ready:
+				case <-ctx.Done():
+					return nil
+				}
+			}
+			return a.upFront(ctx, c, server, store, log)
+		},
+	}))
+}
+
+// upError gives nil for whatever failed only because up was told to stop.
+func upError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// prepare makes the streams and, before anything writes to the buckets, their copies.
+func prepare(ctx context.Context, server *embedded.Server) error {
+	nc, err := server.Ledger()
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	if err := run.Prepare(ctx, nc, server.Options()); err != nil {
+		return err
+	}
+	return server.EnsureMirrors(ctx)
+}
+
+// upPart runs a part over a connection of its own.
+func (a *app) upPart(server *embedded.Server, part func(context.Context, *nats.Conn) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		nc, err := server.Ledger()
+		if err != nil {
+			return err
+		}
+		defer nc.Close()
+		return part(ctx, nc)
+	}
+}
+
+// upFront waits until people can use the chain, as people do, says so, and then waits for the end.
+func (a *app) upFront(ctx context.Context, c upConfig, server *embedded.Server, store string, log *slog.Logger) error {
+	config := natsconn.Config{Server: server.ClientURL(), Logger: log}
+	if path := server.CredentialsPath(); path != "" {
+		credentials, err := embedded.ReadCredentials(path)
+		if err != nil {
+			return err
+		}
+		config.User, config.Password = credentials.User, credentials.Password
+	}
+	s, err := a.dial(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer s.conn.Close()
+	if err := s.awaitReady(ctx, log); err != nil {
+		return err
+	}
+	if c.demo {
+		if err := a.bringDemo(ctx, s, log); err != nil {
+			return err
+		}
+	}
+	ready, err := json.Marshal(struct {
+		Ready bool   `json:"ready"`
+		NATS  string `json:"nats"`
+		Store string `json:"store"`
+	}{true, server.ClientURL(), store})
+	if err != nil {
+		return errors.Wrap(err, "encode the ready line")
+	}
+	if _, err := a.Stdout.Write(append(ready, '\n')); err != nil {
+		return errors.Wrap(err, "write the ready line")
+	}
+	if c.demo {
+		a.sayGuide(server.ClientURL())
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// awaitReady waits until all that was recorded can be read. A view that has stopped is no reason to keep the others, and the
+// means to find out why, from people.
+func (s *session) awaitReady(ctx context.Context, log *slog.Logger) error {
+	ctx, cancel := context.WithTimeout(ctx, readyPatience)
+	defer cancel()
+	newest, err := s.queries.Log(ctx, audit.LogQuestion{Limit: 1})
+	if err != nil || len(newest.Items) == 0 {
+		return err
+	}
+	for {
+		err := s.shown(ctx, newest.Items[0].Sequence, readyStep)
+		switch {
+		case errors.Is(err, errStopped):
+			log.Error("not all of the chain can be read", "reason", err)
+			return nil
+		case !errors.Is(err, errBehind):
+			return err
+		}
+		log.Info("catching up", "reason", err)
+	}
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/cockroachdb/errors"
+	"github.com/spf13/cobra"
+
+	"catenary/es/project"
+)
+
+const verifyHelp = `Verify checks the whole record.
+
+It reads the event stream from its first event and checks that none is missing, changed or swapped; folds all of it afresh and
+compares every value of every bucket; and compares the copies of the buckets that people read with the buckets themselves. It
+names each difference, and then ends with exit code 1.
+
+Keep the head it prints (the last event's sequence and hash): a stream that was cut short can only be told from a short one by
+somebody who knows an earlier head.`
+
+// mirrorPatience is how long a copy may take to have what its bucket had when it was checked.
+const mirrorPatience = 10 * time.Second
+
+// verification is all that verify finds.
+type verification struct {
+	OK bool `json:"ok"`
+	project.Report
+	Mirrors []mirrorReport `json:"mirrors"`
+}
+
+// mirrorReport says whether the people's copy of a bucket is the same as the bucket.
+type mirrorReport struct {
+	Name string `json:"name"`
+	// Revision is the last one that was compared, Digest that of the copy up to it.
+	Revision uint64 `json:"revision"`
+	Digest   string `json:"digest,omitempty"`
+	// Problem says how the copy differs; empty when it does not.
+	Problem string `json:"problem,omitempty"`
+}
+
+// errDiffers means that the record is not as it should be. What differs was shown.
+var errDiffers = errors.New("the record does not hold")
+
+func (a *app) verifyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "verify", Short: "Check that the record is whole and unchanged", Long: verifyHelp, GroupID: groupRead, Args: cobra.NoArgs,
+	}
+	output := formatFlag(cmd, formatTable)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return a.withBus(cmd.Context(), slog.New(slog.DiscardHandler), func(ctx context.Context, s *session) error {
+			v, err := a.verify(ctx, s)
+			if err != nil {
+				return err
+			}
+			if err := a.showVerification(*output, v); err != nil {
+				return err
+			}
+			if !v.OK {
+				return errors.WithHint(errDiffers, "what differs is listed above; keep the store as it is until you know why")
+			}
+			a.sayf("the record holds: %d events, head %s", v.Events, v.Head.Hash)
+			return nil
+		})
+	}
+	return cmd
+}
+
+func (a *app) verify(ctx context.Context, s *session) (verification, error) {
+	var progress func(uint64)
+	if isTerminal(a.Stderr) {
+		progress = func(events uint64) { a.sayf("%s", a.paint(dim, fmt.Sprintf("%d events folded", events))) }
+	}
+	report, err := s.queries.Verify(ctx, progress)
+	if err != nil {
+		return verification{}, err
+	}
+	v := verification{OK: report.OK(), Report: report, Mirrors: []mirrorReport{}}
+	for _, b := range report.Buckets {
+		m, err := s.verifyMirror(ctx, b)
+		if err != nil {
+			return verification{}, errors.Wrapf(err, "compare the copy of %s", b.Name)
+		}
+		v.OK = v.OK && m.Problem == ""
+		v.Mirrors = append(v.Mirrors, m)
+	}
+	return v, nil
+}
+
+// verifyMirror compares the copy of a bucket that is read here with what the bucket was found to be.
+func (s *session) verifyMirror(ctx context.Context, b project.BucketReport) (mirrorReport, error) {
+	m := mirrorReport{Name: b.Name, Revision: b.Revision}
+	waiting, cancel := context.WithTimeout(ctx, mirrorPatience)
+	defer cancel()
+	err := s.reader.WaitRevision(waiting, b.Name, b.Revision)
+	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
+		m.Problem = err.Error()
+		return m, nil
+	}
+	if err != nil {
+		return m, err
+	}
+	bucket, err := s.open(ctx, b.Name)
+	if err != nil {
+		return m, err
+	}
+	if m.Digest, err = project.Digest(ctx, bucket, b.Revision); err != nil {
+		return m, err
+	}
+	if m.Digest != b.Digest {
+		m.Problem = "it differs from its bucket; a restart of the server makes it anew"
+	}
+	return m, nil
+}
+
+func (a *app) showVerification(f format, v verification) error {
+	if f == formatJSON || f == formatYAML {
+		var body bytes.Buffer
+		e := json.NewEncoder(&body)
+		e.SetEscapeHTML(false)
+		if err := e.Encode(v); err != nil {
+			return errors.Wrap(err, "encode the report")
+		}
+		return a.printOne(f, nil, line{name: "report", json: bytes.TrimSpace(body.Bytes())})
+	}
+	found := v.differences()
+	if f == formatTable {
+		p := a.newPrinter(f, "BUCKET", "KEYS", "VALUES", "REVISION", "EQUALS THE FOLD", "COPY EQUALS IT")
+		for i, b := range v.Buckets {
+			if err := p.add(line{cells: func() []string {
+				return []string{b.Name, strconv.Itoa(b.Keys), strconv.FormatUint(b.Values, 10), strconv.FormatUint(b.Revision, 10), yes(b.OK()), yes(v.Mirrors[i].Problem == "")}
+			}}); err != nil {
+				return err
+			}
+		}
+		if err := p.end(); err != nil || len(found) == 0 {
+			return err
+		}
+		if _, err := fmt.Fprintln(a.Stdout); err != nil {
+			return errors.Wrap(err, "write the output")
+		}
+	}
+	// As names, only what differs is listed.
+	p := a.newPrinter(f, "WHERE", "KEY", "EVENT", "WHAT", "DETAIL")
+	for _, d := range found {
+		d.shade = red
+		if err := p.add(d); err != nil {
+			return err
+		}
+	}
+	return p.end()
+}
+
+// differences lists all that is not as it should be.
+func (v verification) differences() []line {
+	var found []line
+	add := func(where, key string, event uint64, what, detail string) {
+		name := where
+		if key != "" {
+			name += " " + key
+		}
+		found = append(found, line{name: name, cells: func() []string { return []string{where, key, number(event), what, detail} }})
+	}
+	if v.Chain != "" {
+		add("the stream", "", v.Events+1, "damaged", v.Chain)
+	}
+	for _, b := range v.Buckets {
+		if b.Unfolded != "" {
+			add(b.Name, "", 0, "not folded", b.Unfolded)
+		}
+		if b.Behind > 0 {
+			add(b.Name, "", b.Behind, "behind", "the values of this event and those after it are not in the bucket")
+		}
+		for _, d := range b.Differences {
+			add(b.Name, d.Key, d.Event, string(d.Kind), d.Detail)
+		}
+		if b.More > 0 {
+			add(b.Name, "", 0, "more", strconv.Itoa(b.More)+" further differences")
+		}
+	}
+	for _, m := range v.Mirrors {
+		if m.Problem != "" {
+			add("copy of "+m.Name, "", 0, "differs", m.Problem)
+		}
+	}
+	return found
+}
+
+func yes(ok bool) string {
+	if ok {
+		return "yes"
+	}
+	return "NO"
+}

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/cockroachdb/errors"
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"catenary/audit"
+	"catenary/es"
+	"catenary/es/dispatch"
+)
+
+// defaultWait is how long a command waits until what it recorded can be read.
+const defaultWait = 5 * time.Second
+
+// writeFlags are what every command that changes something takes.
+type writeFlags struct {
+	options  dispatch.Options
+	expected uint64
+	wait     waitFlag
+	output   *format
+}
+
+func (a *app) writeFlags(cmd *cobra.Command) *writeFlags {
+	w := &writeFlags{wait: waitFlag(defaultWait), output: formatFlag(cmd, formatJSON)}
+	flags := cmd.Flags()
+	flags.StringVar(&w.options.ID, "id", "", "the command's `UUID`: sent again with the same one, it is done once (default a new one)")
+	flags.Uint64Var(&w.expected, "expect-version", 0, "only if the record has this `version`; 0 if there shall be none yet")
+	flags.Var(timeFlag{a, &w.options.Effective}, "effective", "`time` since when it is so (default now): "+timesHelp)
+	flags.BoolVar(&w.options.Backfill, "backfill", false, "only add to history, at the --effective time; what stands stays")
+	flags.StringVar(&w.options.OnBehalfOf, "on-behalf-of", "", "`name` of the person or system you act for")
+	flags.Var(&w.wait, "wait", "wait until it can be read: true, false or how long")
+	flags.Lookup("wait").NoOptDefVal = "true"
+	return w
+}
+
+// complete fills in what flags leave open.
+func (w *writeFlags) complete(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("expect-version") {
+		w.options.Expected = &w.expected
+	}
+	if w.options.Backfill && w.options.Effective.IsZero() {
+		return usagef("--backfill needs --effective: since when was it so?")
+	}
+	return nil
+}
+
+// waitFlag is a span of time, or true for the usual one, or false for none.
+type waitFlag time.Duration
+
+var _ pflag.Value = (*waitFlag)(nil)
+
+// String gives the span.
+func (f *waitFlag) String() string { return time.Duration(*f).String() }
+
+// Set reads true, false or a span.
+func (f *waitFlag) Set(text string) error {
+	if yes, err := strconv.ParseBool(text); err == nil {
+		*f = waitFlag(map[bool]time.Duration{true: defaultWait}[yes])
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return usagef("it is true, false or a span of time such as 10s")
+	}
+	*f = waitFlag(d)
+	return nil
+}
+
+// Type is shown in the help.
+func (f *waitFlag) Type() string { return "wait" }
+
+// request makes a request of a payload. It travels as msgpack, which keeps JSON in a field byte for byte. It gives an
+// *es.Refusal for a payload that is malformed.
+func request(p es.Payload, o dispatch.Options) (dispatch.Request, error) {
+	if err := p.Validate(); err != nil {
+		return dispatch.Request{}, err
+	}
+	body, err := es.Msgpack{}.Marshal(p)
+	if err != nil {
+		return dispatch.Request{}, errors.Wrapf(err, "encode %s %s", p.Ref().Aggregate, p.Verb())
+	}
+	return dispatch.Request{
+		Aggregate: p.Ref().Aggregate, Verb: p.Verb(), Body: body, ContentType: dispatch.ContentTypeMsgpack, Options: o,
+	}, nil
+}
+
+// write sends a payload and shows the answer.
+func (a *app) write(cmd *cobra.Command, w *writeFlags, what string, p es.Payload) error {
+	if err := w.complete(cmd); err != nil {
+		return err
+	}
+	r, err := request(p, w.options)
+	if err != nil {
+		return errors.Wrap(err, what)
+	}
+	return a.sendAll(cmd.Context(), w, []sending{{what, r}})
+}
+
+// sending is a request and how to speak of it.
+type sending struct {
+	what    string
+	request dispatch.Request
+}
+
+// sendAll sends requests one after another, each after the one before was done, shows each answer, and waits until what was
+// recorded can be read.
+func (a *app) sendAll(ctx context.Context, w *writeFlags, list []sending) error {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	return a.withBus(ctx, slog.New(slog.DiscardHandler), func(ctx context.Context, s *session) error {
+		var last uint64
+		for _, l := range list {
+			answer, err := a.send(ctx, s, w, l)
+			if err != nil {
+				return err
+			}
+			last = max(last, answer.Sequence)
+		}
+		return a.awaitShown(ctx, s, last, time.Duration(w.wait))
+	})
+}
+
+// send sends one request and shows the answer, whatever it is. It gives a [notDone] for what was not done.
+func (a *app) send(ctx context.Context, s *session, w *writeFlags, l sending) (es.Answer, error) {
+	if l.request.ID == "" {
+		// The id is made here, so that it can be told when no answer comes.
+		id, err := uuid.NewV7()
+		if err != nil {
+			return es.Answer{}, errors.Wrap(err, "make a command id")
+		}
+		l.request.ID = id.String()
+	}
+	answer, err := s.bus.Send(ctx, l.request)
+	if errors.Is(err, dispatch.ErrTimeout) {
+		return answer, errors.WithHintf(errors.Wrap(err, l.what), "it may have been recorded; send it again with --id %s to learn", l.request.ID)
+	}
+	if err != nil {
+		return answer, errors.Wrap(err, l.what)
+	}
+	if err := a.showAnswer(*w.output, answer); err != nil {
+		return answer, err
+	}
+	if statusCode(answer.Status) != exitOK {
+		return answer, &notDone{what: l.what, answer: s.named(answer)}
+	}
+	if isTerminal(a.Stderr) {
+		a.sayf("%s: %s", printable(l.what), a.paint(green, printable(summary(answer))))
+	}
+	return answer, nil
+}
+
+func (a *app) showAnswer(f format, answer es.Answer) error {
+	body, err := json.Marshal(answer)
+	if err != nil {
+		return errors.Wrap(err, "encode the answer")
+	}
+	code := ""
+	if answer.Error != nil {
+		code = answer.Error.Code
+	}
+	return a.printOne(f, []string{"STATUS", "AGGREGATE", "KEY", "VERSION", "SEQUENCE", "CODE"}, line{
+		name: answer.Key, json: body, cells: func() []string {
+			return []string{
+				string(answer.Status), answer.Aggregate, showKey(answer.Key), number(answer.Version), number(answer.Sequence), code,
+			}
+		},
+	})
+}
+
+// named puts people's names in the place of the opaque ids in an answer's message.
+func (s *session) named(answer es.Answer) es.Answer {
+	if answer.Error == nil {
+		return answer
+	}
+	told := *answer.Error
+	told.Message = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`).ReplaceAllStringFunc(told.Message, s.names)
+	answer.Error = &told
+	return answer
+}
+
+// summary says in a line what became of a command.
+func summary(answer es.Answer) string {
+	s := string(answer.Status)
+	switch {
+	case answer.Repeated:
+		s += " before, as this same command"
+	case answer.Error != nil:
+		s += ": " + answer.Error.Message
+	case len(answer.Events) > 1:
+		s += fmt.Sprintf(", %d events up to %d", len(answer.Events), answer.Sequence)
+	case answer.Sequence > 0:
+		s += fmt.Sprintf(", event %d", answer.Sequence)
+	}
+	return s
+}
+
+func number(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// awaitShown waits until the people's copies of the buckets show an event. That is a courtesy: what was recorded stays
+// recorded, so when it can't be told a note says so, and no error is given.
+func (a *app) awaitShown(ctx context.Context, s *session, sequence uint64, wait time.Duration) error {
+	if wait == 0 || sequence == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	err := s.shown(ctx, sequence, wait)
+	if err != nil {
+		a.sayf("recorded as event %d, but not to be read yet: %s", sequence, printable(err.Error()))
+	}
+	return nil
+}
+
+var (
+	// errBehind means that a view has not passed an event yet.
+	errBehind = errors.New("behind")
+	// errStopped means that a view will not pass an event before somebody has dealt with why.
+	errStopped = errors.New("stopped")
+)
+
+// shown waits until the copies of all buckets have what an event led to. It gives errors marked errBehind, or when all others
+// are there, errStopped.
+func (s *session) shown(ctx context.Context, sequence uint64, wait time.Duration) error {
+	// Half of the time is the service's, so that its answer, which says what is behind, still comes.
+	p, err := s.queries.Position(ctx, audit.PositionQuestion{Sequence: sequence, Wait: audit.Duration(wait / 2)})
+	if err != nil {
+		return err
+	}
+	var stopped error
+	for _, v := range p.Views {
+		switch {
+		case v.Event >= sequence:
+			if err := s.reader.WaitRevision(ctx, v.Bucket, v.Revision); err != nil {
+				return err
+			}
+		case v.Stopped != "":
+			stopped = errors.CombineErrors(stopped, errors.Mark(errors.Newf("%s has stopped: %s", v.Bucket, v.Stopped), errStopped))
+		default:
+			return errors.Mark(errors.Newf("%s is at event %d of %d", v.Bucket, v.Event, sequence), errBehind)
+		}
+	}
+	return stopped
+}

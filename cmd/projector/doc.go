@@ -1,0 +1,5 @@
+// Command projector folds the event stream into the buckets of the chain, against a server that exists. It connects with the
+// credentials of the ledger's account, makes or checks the buckets, and answers questions as the micro service catenary-query.
+//
+// It is wiring only: what it runs is in internal/run. Any number of projectors may run; each value is stored once.
+package main

@@ -1,0 +1,94 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/cockroachdb/errors"
+	"github.com/lmittmann/tint"
+	"github.com/nats-io/nats.go"
+
+	"catenary/internal/natsconn"
+)
+
+// Exit codes of the binaries writer and projector.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// longestPause bounds the wait between two tries to connect again.
+const longestPause = 10 * time.Second
+
+// Program is a binary that runs one part against a server that exists.
+type Program struct {
+	// Name is the binary's, About says what it does.
+	Name, About string
+	// Part runs until the context ends, as [Writer] and [Projector] do.
+	Part func(ctx context.Context, nc *nats.Conn, s Settings, log *slog.Logger) error
+}
+
+// Main runs the program and gives its exit code: 0 when the context has ended, 1 when the part can't go on, 2 for settings
+// that can't work. Talk goes to stderr.
+func (p Program) Main(ctx context.Context, args []string, env func(string) string, stderr io.Writer) int {
+	settings, err := LoadSettings(p.Name, p.About, args, env, stderr)
+	switch {
+	case errors.Is(err, ErrHelp):
+		return exitOK
+	case err != nil:
+		return p.failed(stderr, err, exitUsage)
+	}
+	level, err := settings.level()
+	if err != nil {
+		return p.failed(stderr, err, exitUsage)
+	}
+	log := slog.New(tint.NewHandler(stderr, &tint.Options{Level: level, NoColor: true, TimeFormat: time.RFC3339}))
+	err = p.run(ctx, settings, env, log)
+	switch {
+	case ctx.Err() != nil:
+		log.Info("stopped")
+		return exitOK
+	case errors.Is(err, natsconn.ErrConfig):
+		return p.failed(stderr, err, exitUsage)
+	default:
+		return p.failed(stderr, err, exitFailed)
+	}
+}
+
+// failed says why the program ends. When even that can't be written, the exit code has to do.
+func (p Program) failed(stderr io.Writer, err error, code int) int {
+	_, _ = fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
+	for _, hint := range errors.GetAllHints(err) {
+		_, _ = fmt.Fprintf(stderr, "  hint: %s\n", hint)
+	}
+	return code
+}
+
+// run connects and runs the part, again and again when only the connection was lost for good. A bus that is away at the very
+// start is for the supervisor to wait for.
+func (p Program) run(ctx context.Context, s Settings, env func(string) string, log *slog.Logger) error {
+	conn, err := natsconn.Connect(ctx, s.bus("catenary "+p.Name, env, log))
+	for {
+		if err != nil {
+			return err
+		}
+		err = p.Part(ctx, conn.Conn, s, log)
+		conn.Close()
+		if !errors.Is(err, ErrConnectionClosed) || ctx.Err() != nil {
+			return err
+		}
+		log.Warn("the connection was closed for good; starting again with a new one", "reason", err)
+		pace := backoff.NewExponentialBackOff()
+		pace.MaxInterval = longestPause
+		conn, err = backoff.Retry(ctx, func() (*natsconn.Conn, error) {
+			return natsconn.Connect(ctx, s.bus("catenary "+p.Name, env, log))
+		}, backoff.WithBackOff(pace), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, after time.Duration) {
+			log.Warn("can't connect", "reason", err, "next try in", after)
+		}))
+	}
+}

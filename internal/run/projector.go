@@ -1,0 +1,116 @@
+package run
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
+
+	"catenary/audit"
+	"catenary/es"
+	"catenary/es/natskv"
+	"catenary/es/natsstore"
+	"catenary/es/project"
+	"catenary/events"
+	"catenary/internal/topology"
+	"catenary/projections"
+)
+
+// statusPatience bounds the look at the stream's tail that a position comes with.
+const statusPatience = time.Second
+
+// ProjectorConfig is what a projector's process is told.
+type ProjectorConfig struct {
+	// Streams are the limits of the buckets the projector owns.
+	Streams topology.Options
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+	// Logger is the process's log. Default: slog.Default().
+	Logger *slog.Logger
+	// Ready is called when queries are answered. It may be nil.
+	Ready func()
+}
+
+// Projector runs a projector and the query service over a connection in the ledger's account until the context ends. It makes
+// or checks the buckets first; the event stream MUST be there. A view that can't go on stops alone, with its reason in the
+// log and in every answer about positions. It gives [ErrConnectionClosed], and why the projector can't go on.
+func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	log := c.Logger.With("component", "projector")
+	if err := prepareProjector(ctx, nc, c.Streams); err != nil {
+		return stoppedBy(ctx, err)
+	}
+	store, err := natsstore.Open(ctx, nc, natsstore.Config{})
+	if err != nil {
+		return stoppedBy(ctx, err)
+	}
+	defer store.Close()
+	open := func(bucket string) (project.Bucket, error) { return natskv.Open(ctx, nc, bucket) }
+	specs, err := project.Specs(projections.All, open)
+	if err != nil {
+		return stoppedBy(ctx, err)
+	}
+	marks, err := natskv.OpenKeyValue(ctx, nc, topology.BucketMarks)
+	if err != nil {
+		return stoppedBy(ctx, err)
+	}
+	registry := events.Registry()
+	runner, err := project.New(project.Config{
+		Store: store, Registry: registry, Views: specs, Marks: marks, Logger: log, Clock: c.Now,
+	})
+	if err != nil {
+		return err
+	}
+	queries := audit.Config{
+		Store: store, Registry: registry, Version: Version(), Logger: log,
+		Positions: func(ctx context.Context, sequence uint64) ([]audit.ViewPosition, error) {
+			return positions(ctx, runner, sequence)
+		},
+		Verify: func(ctx context.Context, read es.Store) (project.Report, error) {
+			return project.Verify(ctx, project.Verification{Store: read, Registry: registry, NewViews: projections.All, Bucket: open})
+		},
+	}
+	return Together(ctx, map[string]func(context.Context) error{
+		"projector":     runner.Run,
+		"connection":    func(ctx context.Context) error { return awaitClosed(ctx, nc) },
+		"query service": func(ctx context.Context) error { return serveQueries(ctx, nc, queries, c.Ready) },
+	})
+}
+
+func serveQueries(ctx context.Context, nc *nats.Conn, c audit.Config, ready func()) error {
+	service, err := audit.Serve(nc, c)
+	if err != nil {
+		return err
+	}
+	if ready != nil {
+		ready()
+	}
+	<-ctx.Done()
+	return service.Stop()
+}
+
+// positions waits for a sequence, within the context, and then says how far each view is.
+func positions(ctx context.Context, runner *project.Runner, sequence uint64) ([]audit.ViewPosition, error) {
+	if _, err := runner.Wait(ctx, sequence); err != nil && ctx.Err() == nil && !errors.Is(err, project.ErrStopped) {
+		return nil, err
+	}
+	// The time for waiting may be over; the positions are told all the same.
+	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), statusPatience)
+	defer cancel()
+	var found []audit.ViewPosition
+	for _, v := range runner.Status(looking).Views {
+		p := audit.ViewPosition{Bucket: v.View, Event: v.Position.Event, Revision: v.Position.Revision}
+		if v.State == project.StateStopped {
+			p.Stopped = v.Reason
+		}
+		found = append(found, p)
+	}
+	return found, nil
+}

@@ -1,0 +1,172 @@
+package run
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/errors"
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/pflag"
+	"gopkg.in/yaml.v3"
+
+	"catenary/internal/natsconn"
+	"catenary/internal/topology"
+)
+
+// ErrSettings marks settings that can't work; the message names the setting.
+var ErrSettings = errors.New("settings are not valid")
+
+// ErrHelp means that only the help was asked for, which was shown.
+var ErrHelp = pflag.ErrHelp
+
+// Settings are what the binaries writer and projector are told. Each comes from a flag, or else from the environment
+// (CATENARY_LOG_LEVEL for log-level), or else from the file that config names, or else from the defaults.
+type Settings struct {
+	// Config is the path of a YAML file with settings under the flags' names.
+	Config string `koanf:"config"`
+	// Server, Creds and Context say where the bus is; what is empty comes from the NATS_ variables, as with every NATS tool.
+	Server  string `koanf:"server"`
+	Creds   string `koanf:"creds"`
+	Context string `koanf:"context"`
+	// LogLevel is debug, info, warn or error.
+	LogLevel string `koanf:"log-level"`
+	// Durability is what the server does with the event stream: fsync or interval. It only decides how appends are grouped.
+	Durability string `koanf:"durability"`
+	// Replicas is 1 on a single server and 3 in a cluster.
+	Replicas int `koanf:"replicas"`
+	// EventStoreBytes and BucketBytes bound the event stream and each bucket. Zero means the defaults of the topology.
+	EventStoreBytes int64 `koanf:"event-store-bytes"`
+	BucketBytes     int64 `koanf:"bucket-bytes"`
+}
+
+const environmentPrefix = "CATENARY_"
+
+// flags gives the flags of the settings, with the defaults.
+func flags(program string) *pflag.FlagSet {
+	f := pflag.NewFlagSet(program, pflag.ContinueOnError)
+	f.SortFlags = false
+	f.String("config", "", "YAML `file` with settings under these names")
+	f.String("server", "", "`URL` of the bus (default NATS_URL)")
+	f.String("creds", "", "credentials `file` of the ledger account (default NATS_CREDS)")
+	f.String("context", "", "`name` of a nats context (default NATS_CONTEXT)")
+	f.String("log-level", "info", "debug, info, warn or error")
+	f.String("durability", "fsync", "what the server does with the event stream: fsync or interval")
+	f.Int("replicas", 1, "servers that hold each stream: 1, 3 or 5")
+	f.Int64("event-store-bytes", topology.DefaultEventStoreBytes, "limit of the event stream")
+	f.Int64("bucket-bytes", topology.DefaultBucketBytes, "limit of each bucket")
+	return f
+}
+
+// values are settings of one origin, for koanf.
+type values map[string]any
+
+// Read gives the values.
+func (v values) Read() (map[string]any, error) { return v, nil }
+
+// ReadBytes is what koanf asks of origins that are text, which this one is not.
+func (v values) ReadBytes() ([]byte, error) { return nil, errors.New("these settings are not text") }
+
+// LoadSettings reads the settings. Help goes to the writer. It gives errors marked [ErrSettings], or [ErrHelp].
+func LoadSettings(program, about string, args []string, env func(string) string, help io.Writer) (Settings, error) {
+	f := flags(program)
+	f.SetOutput(help)
+	f.Usage = func() {
+		_, _ = fmt.Fprintf(help, "%s\n\nSettings (also %sNAME in the environment, or in the file):\n%s", about, environmentPrefix, f.FlagUsages())
+	}
+	if err := f.Parse(args); err != nil {
+		if errors.Is(err, pflag.ErrHelp) {
+			return Settings{}, ErrHelp
+		}
+		return Settings{}, errors.Mark(err, ErrSettings)
+	}
+	if f.NArg() > 0 {
+		return Settings{}, errors.Mark(errors.Newf("%q is no setting: all are flags", f.Arg(0)), ErrSettings)
+	}
+	defaults, environment, given := values{}, values{}, values{}
+	f.VisitAll(func(flag *pflag.Flag) {
+		defaults[flag.Name] = flag.DefValue
+		if v := env(environmentPrefix + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))); v != "" {
+			environment[flag.Name] = v
+		}
+		if flag.Changed {
+			given[flag.Name] = flag.Value.String()
+		}
+	})
+	path, _ := given["config"].(string)
+	if path == "" {
+		path, _ = environment["config"].(string)
+	}
+	file, err := readFile(path)
+	if err != nil {
+		return Settings{}, err
+	}
+	// Names have no parts, so any character that is in none of them serves as the delimiter.
+	k := koanf.New(".")
+	for _, origin := range []values{defaults, file, environment, given} {
+		if err := k.Load(origin, nil); err != nil {
+			return Settings{}, errors.Mark(err, ErrSettings)
+		}
+	}
+	var s Settings
+	err = k.UnmarshalWithConf("", nil, koanf.UnmarshalConf{Tag: "koanf", DecoderConfig: &mapstructure.DecoderConfig{
+		Result: &s, TagName: "koanf", ErrorUnused: true, WeaklyTypedInput: true,
+	}})
+	if err != nil {
+		return Settings{}, errors.Mark(err, ErrSettings)
+	}
+	return s, s.validate()
+}
+
+func readFile(path string) (values, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, errors.Mark(errors.Wrap(err, "setting config"), ErrSettings)
+	}
+	found := values{}
+	if err := yaml.Unmarshal(text, &found); err != nil {
+		return nil, errors.Mark(errors.Wrapf(err, "settings in %s", path), ErrSettings)
+	}
+	return found, nil
+}
+
+func (s Settings) validate() error {
+	fail := func(format string, args ...any) error { return errors.Mark(errors.Newf(format, args...), ErrSettings) }
+	switch {
+	case s.Durability != "fsync" && s.Durability != "interval":
+		return fail("durability is %q: it is fsync or interval", s.Durability)
+	case !slices.Contains([]int{1, 3, 5}, s.Replicas):
+		return fail("replicas is %d: it is 1, 3 or 5", s.Replicas)
+	case s.EventStoreBytes <= 0, s.BucketBytes <= 0:
+		return fail("event-store-bytes is %d and bucket-bytes is %d: both must be above zero", s.EventStoreBytes, s.BucketBytes)
+	}
+	_, err := s.level()
+	return err
+}
+
+func (s Settings) level() (slog.Level, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(s.LogLevel)); err != nil {
+		return level, errors.Mark(errors.Newf("log-level is %q: it is debug, info, warn or error", s.LogLevel), ErrSettings)
+	}
+	return level, nil
+}
+
+// Streams are the limits of the streams.
+func (s Settings) Streams() topology.Options {
+	return topology.Options{Replicas: s.Replicas, EventStoreBytes: s.EventStoreBytes, BucketBytes: s.BucketBytes}
+}
+
+// bus says where the bus is.
+func (s Settings) bus(name string, env func(string) string, log *slog.Logger) natsconn.Config {
+	c := natsconn.Config{Server: s.Server, Creds: s.Creds, Context: s.Context}.WithEnvironment(env)
+	c.Name, c.Logger = name, log
+	return c
+}
