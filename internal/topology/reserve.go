@@ -1,0 +1,58 @@
+package topology
+
+import "github.com/cockroachdb/errors"
+
+// Shares of a store. The server reserves each stream's MaxBytes when it is created and refuses a stream that would not fit, so
+// the limits of all streams together must stay below the store's.
+const (
+	// eventShares and one share per bucket and mirror: the default limits stand in this proportion too.
+	eventShares = DefaultEventStoreBytes / DefaultBucketBytes
+	// headroomParts: one part in so many of a store stays unreserved, for streams that are added later.
+	headroomParts = 16
+	// MinStreamBytes is the smallest limit that Fit gives the event stream or a bucket.
+	MinStreamBytes = 16 << 20
+)
+
+// ErrStoreTooSmall is given when the streams' limits exceed the store's; the message has both figures.
+var ErrStoreTooSmall = errors.New("store limit is too small for the streams")
+
+// ReservedBytes is what one server reserves for all streams and mirrors under these options.
+func ReservedBytes(o Options) int64 {
+	sum := Events(o).MaxBytes + Actors(o).MaxBytes + Marks(o).MaxBytes
+	for _, b := range ChainBuckets() {
+		sum += Bucket(b, o).MaxBytes
+	}
+	for _, b := range MirroredBuckets() {
+		sum += Mirror(b, o).MaxBytes
+	}
+	return sum
+}
+
+// Fit completes options so that all streams fit into a store of that many bytes. Limits that are given stay as they are; the
+// others get their share of the rest, at most their default. It gives ErrStoreTooSmall.
+func Fit(storeBytes int64, o Options) (Options, error) {
+	bucketCount := int64(len(ChainBuckets()) + len(MirroredBuckets()))
+	fixed := Actors(o).MaxBytes + Marks(o).MaxBytes
+	usable := storeBytes - storeBytes/headroomParts - fixed
+	switch {
+	case o.EventStoreBytes > 0 && o.BucketBytes > 0:
+		if need := ReservedBytes(o); need > storeBytes {
+			return Options{}, errors.Wrapf(ErrStoreTooSmall, "%d bytes, but the streams' limits add up to %d; raise the store limit or lower theirs", storeBytes, need)
+		}
+		return o, nil
+	case o.EventStoreBytes > 0:
+		o.BucketBytes = min((usable-o.EventStoreBytes)/bucketCount, DefaultBucketBytes)
+	case o.BucketBytes > 0:
+		o.EventStoreBytes = min(usable-o.BucketBytes*bucketCount, DefaultEventStoreBytes)
+	default:
+		share := usable / (bucketCount + eventShares)
+		o.BucketBytes = min(share, DefaultBucketBytes)
+		o.EventStoreBytes = min(share*eventShares, DefaultEventStoreBytes)
+	}
+	if min(o.EventStoreBytes, o.BucketBytes) < MinStreamBytes {
+		return Options{}, errors.Wrapf(ErrStoreTooSmall,
+			"%d bytes leave %d for the event stream and %d for each of %d buckets and mirrors, at least %d each are needed; raise the store limit",
+			storeBytes, o.EventStoreBytes, o.BucketBytes, bucketCount, MinStreamBytes)
+	}
+	return o, nil
+}
