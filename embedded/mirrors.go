@@ -1,0 +1,194 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"catenary/internal/topology"
+)
+
+// mirrorPollInterval is how often a mirror that catches up is asked how far it is. A mirror follows within a millisecond.
+const mirrorPollInterval = 5 * time.Millisecond
+
+// EnsureMirrors gives the ops account a true mirror of every bucket of the ledger, and returns when each follows its bucket
+// and holds what it held when this was called. The connections are the ledger account's and the mirrors user's.
+//
+// A bucket persists asynchronously and may lose its tail in a crash, and its mirror may then be ahead of it and stay
+// different for ever, without an error anywhere. So each mirror is compared with its origin, and made anew when it is ahead,
+// different, or configured otherwise. It MUST be called before anything writes to the buckets in this run: once a bucket
+// has grown past its mirror again, only a comparison of every value would tell.
+//
+// It gives ErrNoBucket, the context's error, and what the bus gives.
+func EnsureMirrors(ctx context.Context, ledger, mirrors *nats.Conn, o topology.Options, log *slog.Logger) error {
+	origins, err := jetstream.New(ledger)
+	if err != nil {
+		return errors.Wrap(err, "mirrors: ledger account")
+	}
+	copies, err := jetstream.New(mirrors)
+	if err != nil {
+		return errors.Wrap(err, "mirrors: ops account")
+	}
+	e := ensurer{origins: origins, copies: copies, options: o, log: log}
+	targets := map[string]uint64{}
+	for _, bucket := range topology.MirroredBuckets() {
+		last, err := e.ensure(ctx, bucket)
+		if err != nil {
+			return errors.Wrapf(err, "mirror of bucket %s", bucket)
+		}
+		targets[bucket] = last
+	}
+	for _, bucket := range slices.Sorted(maps.Keys(targets)) {
+		if err := e.await(ctx, bucket, targets[bucket]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type ensurer struct {
+	origins, copies jetstream.JetStream
+	options         topology.Options
+	log             *slog.Logger
+}
+
+// ensure makes sure that a bucket has a true mirror and returns the bucket's last sequence, which the mirror has yet to
+// reach.
+func (e ensurer) ensure(ctx context.Context, bucket string) (uint64, error) {
+	name := topology.BucketStream(bucket)
+	want := topology.Mirror(bucket, e.options)
+	// The copy is read first: an honest origin, read later, is then never behind it.
+	mirror, err := e.copies.Stream(ctx, name)
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return 0, errors.Wrap(err, "read the mirror")
+	}
+	origin, oerr := e.origins.Stream(ctx, name)
+	if errors.Is(oerr, jetstream.ErrStreamNotFound) {
+		return 0, errors.Wrapf(ErrNoBucket, "stream %s is not in account %s; create the buckets first", name, topology.AccountLedger)
+	}
+	if oerr != nil {
+		return 0, errors.Wrap(oerr, "read the bucket")
+	}
+	if err == nil {
+		reason, err := difference(ctx, mirror, origin, want)
+		if err != nil {
+			return 0, err
+		}
+		if reason == "" {
+			return origin.CachedInfo().State.LastSeq, nil
+		}
+		e.log.Warn("mirror is made anew", "bucket", bucket, "reason", reason)
+		if err := e.copies.DeleteStream(ctx, name); err != nil {
+			return 0, errors.Wrap(err, "delete the mirror")
+		}
+	}
+	if _, err := e.copies.CreateStream(ctx, want); err != nil {
+		return 0, errors.Wrap(err, "create the mirror")
+	}
+	return origin.CachedInfo().State.LastSeq, nil
+}
+
+// difference says why a mirror is not a true copy of the first part of its origin; empty when it is.
+func difference(ctx context.Context, mirror, origin jetstream.Stream, want jetstream.StreamConfig) (string, error) {
+	have := mirror.CachedInfo().Config
+	if !reflect.DeepEqual(essence(have), essence(want)) {
+		return "its configuration is another", nil
+	}
+	m, o := mirror.CachedInfo().State, origin.CachedInfo().State
+	wholeHistory := want.MaxMsgsPerSubject > 1
+	switch {
+	case m.LastSeq > o.LastSeq:
+		return fmt.Sprintf("it is ahead: at %d, the bucket at %d", m.LastSeq, o.LastSeq), nil
+	case m.LastSeq == o.LastSeq && (m.Msgs != o.Msgs || m.FirstSeq != o.FirstSeq):
+		return fmt.Sprintf("it holds %d values from %d on, the bucket %d from %d on", m.Msgs, m.FirstSeq, o.Msgs, o.FirstSeq), nil
+	case m.NumDeleted > o.NumDeleted && wholeHistory:
+		return fmt.Sprintf("it lacks %d values, the bucket %d", m.NumDeleted, o.NumDeleted), nil
+	case m.LastSeq < o.LastSeq && !wholeHistory:
+		// What it has may have been overwritten in the bucket since, so there is nothing to compare it with. It is small.
+		return fmt.Sprintf("it is behind, and values of this bucket are overwritten: at %d, the bucket at %d", m.LastSeq, o.LastSeq), nil
+	case m.Msgs == 0:
+		return "", nil
+	}
+	return tailDifference(ctx, mirror, origin, m.LastSeq)
+}
+
+// tailDifference compares the value that both must have at the mirror's end.
+func tailDifference(ctx context.Context, mirror, origin jetstream.Stream, sequence uint64) (string, error) {
+	a, aerr := mirror.GetMsg(ctx, sequence)
+	b, berr := origin.GetMsg(ctx, sequence)
+	for _, err := range []error{aerr, berr} {
+		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return "", errors.Wrapf(err, "read value %d", sequence)
+		}
+	}
+	switch {
+	case aerr != nil && berr != nil:
+		return "", nil
+	case aerr != nil || berr != nil || !sameValue(a, b):
+		return fmt.Sprintf("value %d is another in the bucket", sequence), nil
+	}
+	return "", nil
+}
+
+func sameValue(a, b *jetstream.RawStreamMsg) bool {
+	return a.Subject == b.Subject && a.Time.Equal(b.Time) && bytes.Equal(a.Data, b.Data) &&
+		reflect.DeepEqual(mirroredHeader(a.Header), mirroredHeader(b.Header))
+}
+
+// mirroredHeader is what a mirror keeps of a header: it drops what guarded the first append.
+func mirroredHeader(h nats.Header) nats.Header {
+	kept := nats.Header{}
+	for k, v := range h {
+		if !strings.HasPrefix(k, "Nats-Expected-") && !strings.HasPrefix(k, "Nats-Batch-") {
+			kept[k] = v
+		}
+	}
+	return kept
+}
+
+// essence is a stream's configuration without what the server fills in by itself.
+func essence(c jetstream.StreamConfig) jetstream.StreamConfig {
+	c.MaxConsumers = max(c.MaxConsumers, 0)
+	c.MaxMsgs = max(c.MaxMsgs, 0)
+	c.MaxMsgSize = max(c.MaxMsgSize, 0)
+	c.Duplicates = 0
+	c.Metadata = nil
+	c.Placement = nil
+	if len(c.Subjects) == 0 {
+		c.Subjects = nil
+	}
+	return c
+}
+
+// await polls until a mirror follows its origin and has reached a sequence. A mirror that has not heard of its origin yet says
+// so by a negative time since then.
+func (e ensurer) await(ctx context.Context, bucket string, sequence uint64) error {
+	tick := time.NewTicker(mirrorPollInterval)
+	defer tick.Stop()
+	for {
+		mirror, err := e.copies.Stream(ctx, topology.BucketStream(bucket))
+		if err != nil {
+			return errors.Wrapf(err, "mirror of bucket %s: catching up to %d", bucket, sequence)
+		}
+		info := mirror.CachedInfo()
+		at, following := info.State.LastSeq, info.Mirror != nil && info.Mirror.Active >= 0
+		if following && at >= sequence {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return errors.Wrapf(ctx.Err(), "mirror of bucket %s: at %d of %d, following %v", bucket, at, sequence, following)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package embedded
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats-server/v2/server"
+
+	"catenary/internal/topology"
+)
+
+// readyCheckInterval is how often a starting server is asked; it answers no sooner than after 25 ms itself.
+const readyCheckInterval = 25 * time.Millisecond
+
+// mirrorSettleTime bounds how long a stop is put off for a mirror. A mirror asks its origin up to 200 ms after a start, and is
+// answered within some milliseconds.
+const mirrorSettleTime = 300 * time.Millisecond
+
+// node is one running nats-server.
+type node struct {
+	server *server.Server
+	port   int
+}
+
+// startNode starts a server with this layout and waits until it takes clients. When it gives an error, nothing runs. It
+// gives ErrConfig, ErrListen, ErrStart, and the context's error.
+func startNode(ctx context.Context, layout topology.Layout, log *serverLog) (*node, error) {
+	text, err := layout.Config()
+	if err != nil {
+		return nil, errors.Mark(err, ErrConfig)
+	}
+	var options server.Options
+	if err := options.ProcessConfigString(text); err != nil {
+		return nil, errors.Mark(errors.Wrap(err, "server configuration"), ErrConfig)
+	}
+	options.NoSigs = true
+	options.DisableJetStreamBanner = true
+	s, err := server.NewServer(&options)
+	if err != nil {
+		return nil, errors.Mark(errors.Wrap(err, "server configuration"), ErrConfig)
+	}
+	log.attach(s)
+	s.Start()
+	if err := awaitReady(ctx, s, log); err != nil {
+		s.Shutdown()
+		s.WaitForShutdown()
+		return nil, err
+	}
+	return &node{server: s, port: s.Addr().(*net.TCPAddr).Port}, nil
+}
+
+func awaitReady(ctx context.Context, s *server.Server, log *serverLog) error {
+	for {
+		select {
+		case <-log.failed:
+			return startError(log.fatal)
+		case <-ctx.Done():
+			return errors.Wrap(ctx.Err(), "start the server")
+		default:
+		}
+		if s.ReadyForConnections(readyCheckInterval) && s.JetStreamEnabled() {
+			return nil
+		}
+	}
+}
+
+func startError(f fatalError) error {
+	var listen *net.OpError
+	switch {
+	case !errors.As(f.cause, &listen):
+		return errors.Wrap(ErrStart, f.message)
+	case errors.Is(f.cause, syscall.EADDRINUSE):
+		return errors.Wrapf(ErrListen, "%s: another program listens there; choose another address, or port 0 for any free one", f.message)
+	default:
+		return errors.Wrapf(ErrListen, "%s: choose an address of this machine", f.message)
+	}
+}
+
+// stop stops the server and waits until nothing of it runs. A mirror that has just asked its origin for a consumer would wait
+// half a minute for an answer that a stopped server never gives, so it is allowed to get it first.
+func (n *node) stop() {
+	for deadline := time.Now().Add(mirrorSettleTime); n.mirrorsSettling() && time.Now().Before(deadline); {
+		time.Sleep(mirrorPollInterval)
+	}
+	n.server.Shutdown()
+	n.server.WaitForShutdown()
+}
+
+// healthy is true when all streams of the node are there and current.
+func (n *node) healthy() bool {
+	return n.server.Healthz(&server.HealthzOptions{}).StatusCode == http.StatusOK
+}
+
+// mirrorsSettling is true while some mirror that is led here has neither heard from its origin nor failed to.
+func (n *node) mirrorsSettling() bool {
+	state, err := n.server.Jsz(&server.JSzOptions{Account: topology.AccountOps, Streams: true, StreamLeaderOnly: true})
+	if err != nil {
+		return false // JetStream is off: there is no mirror
+	}
+	for _, account := range state.AccountDetails {
+		for _, stream := range account.Streams {
+			if stream.Mirror != nil && stream.Mirror.Active < 0 && stream.Mirror.Error == nil {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,232 @@
+package embedded
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
+
+	"catenary/internal/topology"
+)
+
+// serverName is the one node's name; clusters number theirs.
+const serverName = "catenary"
+
+// Server is one nats-server inside this process. All methods may be called at the same time.
+type Server struct {
+	node            *node
+	lock            *storeLock
+	log             *slog.Logger
+	options         topology.Options
+	clientURL       string
+	credentialsPath string
+	ledger, mirrors topology.User
+
+	stopOnce sync.Once
+	stopped  chan struct{} // closed after stopErr is set
+	stopErr  error
+
+	mu      sync.Mutex
+	closing bool
+	conns   []*nats.Conn
+}
+
+// Start starts a server and waits until it takes clients. A store that was not closed cleanly is recovered. The context bounds
+// the start only. It gives ErrConfig, ErrListen, ErrStore, ErrStoreLocked, ErrStart, and the context's error.
+func Start(ctx context.Context, c Config) (_ *Server, err error) {
+	c, listen, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	lock, err := lockStore(c.StoreDir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.CombineErrors(err, lock.release())
+		}
+	}()
+	storeBytes, options, err := resolveLimits(c, 1)
+	if err != nil {
+		return nil, err
+	}
+	who, err := newUsers(c, listen)
+	if err != nil {
+		return nil, err
+	}
+	layout, err := who.layout()
+	if err != nil {
+		return nil, err
+	}
+	layout.ServerName = serverName
+	layout.Listen = listen.serverListen()
+	layout.StoreDir = c.StoreDir
+	layout.MaxStoreBytes = storeBytes
+	layout.SyncAlways = c.Durability == DurabilityFsync
+	n, err := startNode(ctx, layout, newServerLog(c.Logger))
+	if err != nil {
+		return nil, err
+	}
+	return &Server{
+		node:            n,
+		lock:            lock,
+		log:             c.Logger,
+		options:         options,
+		clientURL:       "nats://" + net.JoinHostPort(reachableHost(listen.host), strconv.Itoa(n.port)),
+		credentialsPath: who.credentialsPath,
+		ledger:          who.ledger,
+		mirrors:         who.mirrors,
+		stopped:         make(chan struct{}),
+	}, nil
+}
+
+// users are who may connect to one server or to all servers of a cluster.
+type users struct {
+	ledger, mirrors topology.User
+	people          []topology.User
+	anonymous       string
+	credentialsPath string
+}
+
+func newUsers(c Config, listen address) (users, error) {
+	u := users{
+		ledger:  topology.User{Name: topology.UserLedger, Password: rand.Text()},
+		mirrors: topology.User{Name: topology.UserMirrors, Password: rand.Text()},
+	}
+	operator := topology.User{Name: topology.UserOperator, Password: rand.Text()}
+	if listen.loopback {
+		u.anonymous = operator.Name
+	} else {
+		credentials, path, err := operatorCredentials(c.StoreDir)
+		if err != nil {
+			return users{}, err
+		}
+		operator = topology.User{Name: credentials.User, Password: credentials.Password}
+		u.credentialsPath = path
+	}
+	u.people = append([]topology.User{operator}, c.Users...)
+	return u, nil
+}
+
+// layout is the accounts with hashes instead of passwords. Only the anonymous user's password stays plain: the server
+// presents it to itself on behalf of a client that has none.
+func (u users) layout() (topology.Layout, error) {
+	all := slices.Concat([]topology.User{u.ledger, u.mirrors}, u.people)
+	for i := range all {
+		if u.anonymous != "" && all[i].ID() == u.anonymous {
+			continue
+		}
+		h, err := hashed(all[i])
+		if err != nil {
+			return topology.Layout{}, err
+		}
+		all[i] = h
+	}
+	return topology.Layout{Ledger: all[0], Mirrors: all[1], People: all[2:], Anonymous: u.anonymous}, nil
+}
+
+// reachableHost is a host that clients on this machine can dial.
+func reachableHost(host string) string {
+	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
+		return "127.0.0.1"
+	}
+	return host
+}
+
+// ClientURL is what people, tools and agents connect to.
+func (s *Server) ClientURL() string { return s.clientURL }
+
+// CredentialsPath is the file with the operator's credentials. It is empty on loopback, where nobody needs them.
+func (s *Server) CredentialsPath() string { return s.credentialsPath }
+
+// Options are the streams' limits that fit this server's store. Whoever creates a stream MUST use them.
+func (s *Server) Options() topology.Options { return s.options }
+
+// Ledger connects to the ledger account, in-process. Shutdown closes the connection. It gives ErrStopped.
+func (s *Server) Ledger(opts ...nats.Option) (*nats.Conn, error) { return s.connect(s.ledger, opts) }
+
+// Mirrors connects to the ops account as the user that makes mirrors, in-process. Shutdown closes the connection. It gives
+// ErrStopped.
+func (s *Server) Mirrors(opts ...nats.Option) (*nats.Conn, error) { return s.connect(s.mirrors, opts) }
+
+func (s *Server) connect(u topology.User, opts []nats.Option) (*nats.Conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		return nil, errors.Wrapf(ErrStopped, "connect as %s", u.Name)
+	}
+	own := []nats.Option{
+		nats.Name("catenary " + u.Name),
+		nats.InProcessServer(s.node.server),
+		nats.UserInfo(u.Name, u.Password),
+		nats.MaxReconnects(-1),
+		logAsyncErrors(s.log),
+	}
+	nc, err := nats.Connect("", append(own, opts...)...)
+	if err != nil {
+		return nil, errors.Wrapf(err, "connect in-process as %s", u.Name)
+	}
+	s.conns = append(slices.DeleteFunc(s.conns, (*nats.Conn).IsClosed), nc)
+	return nc, nil
+}
+
+func logAsyncErrors(log *slog.Logger) nats.Option {
+	return nats.ErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
+		attrs := []any{"connection", nc.Opts.Name, "error", err}
+		if sub != nil {
+			attrs = append(attrs, "subject", sub.Subject)
+		}
+		log.Error("bus reported an error", attrs...)
+	})
+}
+
+// EnsureMirrors gives the ops account a true mirror of every bucket: see the function EnsureMirrors.
+func (s *Server) EnsureMirrors(ctx context.Context) error {
+	ledger, err := s.Ledger()
+	if err != nil {
+		return err
+	}
+	defer ledger.Close()
+	mirrors, err := s.Mirrors()
+	if err != nil {
+		return err
+	}
+	defer mirrors.Close()
+	return EnsureMirrors(ctx, ledger, mirrors, s.options, s.log)
+}
+
+// Shutdown closes the connections it gave out, stops the server and releases the store directory. It may be called more
+// than once. When the context ends first the stopping goes on, and WaitForShutdown tells when it is done.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.stopOnce.Do(func() { go s.stop() })
+	select {
+	case <-s.stopped:
+		return s.stopErr
+	case <-ctx.Done():
+		return errors.Wrap(ctx.Err(), "stop the server")
+	}
+}
+
+// WaitForShutdown returns when a Shutdown is complete.
+func (s *Server) WaitForShutdown() { <-s.stopped }
+
+func (s *Server) stop() {
+	s.mu.Lock()
+	s.closing = true
+	conns := s.conns
+	s.mu.Unlock()
+	for _, nc := range conns {
+		nc.Close()
+	}
+	s.node.stop()
+	s.stopErr = s.lock.release()
+	close(s.stopped)
+}
