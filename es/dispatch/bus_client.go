@@ -48,16 +48,25 @@ func (c *Client) Send(ctx context.Context, r Request) (es.Answer, error) {
 		}
 		r.ID = id.String()
 	}
+	reply, err := c.request(ctx, message(r))
+	if err != nil {
+		return es.Answer{}, sendError(r, err)
+	}
+	return readAnswer(r, reply)
+}
+
+// message is a request as it goes over the bus.
+func message(r Request) *nats.Msg {
 	m := nats.NewMsg(CommandPrefix + "." + r.Aggregate + "." + r.Verb)
 	m.Data = r.Body
 	writeOptions(r.Options, func(name, value string) { m.Header[name] = []string{es.EncodeHeaderValue(value)} })
 	if r.ContentType != "" {
 		m.Header[HeaderContentType] = []string{r.ContentType}
 	}
-	reply, err := c.request(ctx, m)
-	if err != nil {
-		return es.Answer{}, sendError(r, err)
-	}
+	return m
+}
+
+func readAnswer(r Request, reply *nats.Msg) (es.Answer, error) {
 	var a es.Answer
 	if err := json.Unmarshal(reply.Data, &a); err != nil {
 		return es.Answer{}, errors.Wrapf(err, "the answer to %s %s (%s) can't be read", r.Aggregate, r.Verb, r.ID)
