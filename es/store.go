@@ -18,7 +18,8 @@ var (
 	ErrTooLarge = errors.New("message too large")
 	// ErrFull means that the store has reached its limit. Nothing is stored; raise the limit or make room.
 	ErrFull = errors.New("store full")
-	// ErrUnavailable means that the store can't be reached or has no leader now. For an append nothing was sent.
+	// ErrUnavailable means that the store can't be reached, has no leader now or can't take more at once. Of an append
+	// nothing is stored; it may be tried again.
 	ErrUnavailable = errors.New("store unavailable")
 	// ErrNotFound means that there is no such message.
 	ErrNotFound = errors.New("no such message")

@@ -10,7 +10,7 @@ import (
 )
 
 // waitLimit bounds every wait of a test. It is reached only when something is broken.
-const waitLimit = 30 * time.Second
+const waitLimit = time.Minute
 
 // Chain makes events that follow one another, sealed and ready to be appended. A copy of a chain is a fork: its next
 // events stand at the same places as the original's.

@@ -44,14 +44,12 @@ func (a *appending) wrap(err error) error {
 // Unclear is an append that may have been stored or still be: see [es.Settle].
 func (s *Store) Append(ctx context.Context, after uint64, batch []es.Message) es.Pending {
 	a := &appending{Promise: es.NewPromise(), first: after + 1, last: after + uint64(len(batch)), messages: len(batch)}
-	messages, err := s.prepare(after, batch)
+	messages, bytes, err := s.prepare(after, batch)
 	if err != nil {
 		a.Resolve(err)
 		return a
 	}
-	for _, m := range messages {
-		a.bytes += int64(m.Size())
-	}
+	a.bytes = bytes
 	if err := s.window.enter(ctx, a.messages, a.bytes); err != nil {
 		a.Resolve(errors.Mark(a.wrap(errors.Wrapf(err, "not sent, since %d messages wait for an answer", s.config.MaxInFlight)), es.ErrUnavailable))
 		return a
@@ -62,17 +60,17 @@ func (s *Store) Append(ctx context.Context, after uint64, batch []es.Message) es
 	return a
 }
 
-// prepare gives the messages as they are sent, or says why the stream would not take them. A message of a batch that is
-// refused by the server would be missed only at the commit, without a reason: so the limits are checked here.
-func (s *Store) prepare(after uint64, batch []es.Message) ([]*nats.Msg, error) {
+// prepare gives the messages as they are sent and their size, or says why the stream would not take them. A message of a
+// batch that is refused by the server would be missed only at the commit, without a reason: so the limits are checked here.
+func (s *Store) prepare(after uint64, batch []es.Message) (messages []*nats.Msg, bytes int64, err error) {
 	if err := es.CheckAppend(batch); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	limit := int(s.nc.MaxPayload())
 	if own := int(s.maxMessage.Load()); own >= 0 && own < limit {
 		limit = own
 	}
-	messages := make([]*nats.Msg, len(batch))
+	messages = make([]*nats.Msg, len(batch))
 	var batchID string
 	if len(batch) > 1 {
 		batchID = nuid.Next() // new for every try: the server may still hold messages of an earlier one
@@ -91,14 +89,15 @@ func (s *Store) prepare(after uint64, batch []es.Message) ([]*nats.Msg, error) {
 		}
 		size := storedSize(msg)
 		if size > limit {
-			return nil, tooLarge(m, "it has %d bytes with its headers, the limit is %d", size, limit)
+			return nil, 0, tooLarge(m, "it has %d bytes with its headers, the limit is %d", size, limit)
 		}
 		if header := size - len(msg.Data); header > maxHeaderBytes {
-			return nil, tooLarge(m, "its headers have %d bytes, the limit is %d", header, maxHeaderBytes)
+			return nil, 0, tooLarge(m, "its headers have %d bytes, the limit is %d", header, maxHeaderBytes)
 		}
 		messages[i] = msg
+		bytes += int64(size)
 	}
-	return messages, nil
+	return messages, bytes, nil
 }
 
 func tooLarge(m es.Message, format string, args ...any) error {
