@@ -41,6 +41,10 @@ func (a *app) rootCommand() *cobra.Command {
 		Args:          unknownWord,
 		RunE:          showHelp,
 	}
+	// Before any command is added: cobra's own ask for the output when they are made.
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.bus.Server, "server", "", "`URL` of the bus (default NATS_URL, or nats://127.0.0.1:4222)")
 	flags.StringVar(&a.bus.Creds, "creds", "", "credentials `file` (default NATS_CREDS)")
@@ -53,7 +57,7 @@ func (a *app) rootCommand() *cobra.Command {
 	)
 	root.AddCommand(
 		a.upCommand(),
-		a.sendCommand(), a.recordCommand(), a.assignCommand(), a.unassignCommand(),
+		a.sendCommand(), a.recordCommand(), a.assignCommand(), a.unassignCommand(), a.importCommand(),
 		a.getCommand(), a.historyCommand(), a.logCommand(), a.verifyCommand(),
 		a.versionCommand(),
 		&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodesHelp},

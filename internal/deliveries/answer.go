@@ -13,7 +13,8 @@ const (
 	codeEffectiveBehind = "effective-behind"
 	codeRegistered      = "registered"
 	codeNotAssigned     = "not-assigned"
-	codeNotDeclared     = "not-declared"
+	codeUnknownFreeze   = "unknown-freeze"
+	codeDeclared        = "declared"
 	// codeOvertaken is the import's own.
 	codeOvertaken = "overtaken"
 )
@@ -56,8 +57,12 @@ func judge(s step, asking bool, a es.Answer, err error) (outcome, es.AnswerError
 		return unchanged, why, nil
 	case why.Code == codeEffectiveBehind:
 		return behind, why, nil
-	case s.ended && why.Code == codeNotAssigned, s.ref.Aggregate == events.AggregateFreeze && why.Code == codeNotDeclared:
+	case s.ref.Aggregate == events.AggregateAssignment && why.Code == codeNotAssigned,
+		s.ref.Aggregate == events.AggregateFreeze && why.Code == codeUnknownFreeze:
 		// There is nothing to end.
+		return unchanged, why, nil
+	case s.ref.Aggregate == events.AggregateFreeze && why.Code == codeDeclared:
+		// It holds already, for another reason.
 		return unchanged, why, nil
 	}
 	return refused, why, nil

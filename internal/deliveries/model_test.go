@@ -89,7 +89,9 @@ func (m *model) do(r dispatch.Request) es.Answer {
 	case what == "unassign" && k.version == 0:
 		return refuse(es.StatusRejected, "not-assigned")
 	case what == "lift" && k.version == 0:
-		return refuse(es.StatusRejected, "not-declared")
+		return refuse(es.StatusRejected, "unknown-freeze")
+	case what == "declare" && k.what == what:
+		return refuse(es.StatusRejected, "declared")
 	case what == k.what:
 		return es.Answer{Status: es.StatusUnchanged, Version: k.version}
 	}

@@ -110,6 +110,23 @@ func TestRunEndsNothing(t *testing.T) {
 	}
 }
 
+// TestRunDeclaresTwice: a switch that is set to the same again, for another reason, is no error.
+func TestRunDeclaresTwice(t *testing.T) {
+	t.Parallel()
+	off := func(second int, value string) Row {
+		return Row{At: row(second, "", "", "").At, Environment: "e", App: "a", Kind: KindPolicy, Policy: PolicyPromote, New: &value}
+	}
+	in := input(t, off(1, "false"), off(2, "False"), off(3, "false again"), off(4, "true"), off(5, "True"), off(6, "false"))
+	m := newModel()
+	for i := range 3 {
+		s := mustRun(t, in, m, Config{})
+		if i == 0 && s.Accepted != 3 || s.Fresh() != (i == 0) || !s.Whole() {
+			t.Errorf("import %d: summary %+v", i+1, s)
+		}
+		want(t, "freeze", m.keys[es.Ref{Aggregate: "freeze", Key: es.Key("promote_deployment e a")}].history, []string{"declare", "lift", "declare"})
+	}
+}
+
 func TestRunReportsRefusals(t *testing.T) {
 	t.Parallel()
 	rows := []Row{row(1, "e", "a", "1"), row(2, "e", "a", "forbidden"), row(3, "e", "a", "3"), row(2, "e", "a", "late"), row(4, "e", "a", "4")}
