@@ -269,9 +269,14 @@ func (w *worker) leaveMark(ctx context.Context) {
 	if w.cfg.Marks == nil || w.passed.Sequence <= w.persisted {
 		return
 	}
-	w.persisted = w.passed.Sequence
 	m := mark{Event: w.passed.Sequence, Hash: w.passed.Hash, Revision: w.confirmed, Fold: w.view.Version()}
-	if err := m.write(ctx, w.cfg.Marks, w.name); err != nil && ctx.Err() == nil {
+	err := m.write(ctx, w.cfg.Marks, w.name)
+	if err != nil && ctx.Err() != nil {
+		return // close leaves it, in a time of its own
+	}
+	// After a failure too: where marks can't be left, the next try is due as late as the next mark would be.
+	w.persisted = m.Event
+	if err != nil {
 		w.cfg.Logger.Warn("a view could not leave its mark", "view", w.name, "event", m.Event, "reason", err)
 	}
 }
