@@ -94,12 +94,6 @@ func TestMirrorsAreMadeTrue(t *testing.T) {
 			reason:  "value 10 is another in the bucket",
 		},
 		{
-			name:    "its origin lost its tail, has other values there and went on",
-			offline: restoreOrigin,
-			after:   func(t *testing.T, js jetstream.JetStream) { put(t, js, bucket, "n2.web", 9) },
-			reason:  "value 10 is another in the bucket",
-		},
-		{
 			name: "its origin was made anew",
 			damage: func(t *testing.T, s *embedded.Server, js, _ jetstream.JetStream) {
 				check(t, js.DeleteStream(testContext(t), stream))

@@ -45,7 +45,11 @@ func startNode(ctx context.Context, layout topology.Layout, log *serverLog) (*no
 	}
 	log.attach(s)
 	s.Start()
-	if err := awaitReady(ctx, s, log); err != nil {
+	err = awaitReady(ctx, s, log)
+	if err == nil && layout.MirrorsLater {
+		err = recoverMirrors(s)
+	}
+	if err != nil {
 		s.Shutdown()
 		s.WaitForShutdown()
 		return nil, err
@@ -66,6 +70,18 @@ func awaitReady(ctx context.Context, s *server.Server, log *serverLog) error {
 			return nil
 		}
 	}
+}
+
+// recoverMirrors turns on the ops account's JetStream, and with it the mirrors, now that their origins are there.
+func recoverMirrors(s *server.Server) error {
+	ops, err := s.LookupAccount(topology.AccountOps)
+	if err == nil {
+		err = ops.EnableJetStream(nil, nil)
+	}
+	if err != nil {
+		return errors.Mark(errors.Wrapf(err, "recover the mirrors of account %s", topology.AccountOps), ErrStart)
+	}
+	return nil
 }
 
 func startError(f fatalError) error {

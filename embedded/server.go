@@ -71,6 +71,7 @@ func Start(ctx context.Context, c Config) (_ *Server, err error) {
 	layout.StoreDir = c.StoreDir
 	layout.MaxStoreBytes = storeBytes
 	layout.SyncAlways = c.Durability == DurabilityFsync
+	layout.MirrorsLater = true
 	n, err := startNode(ctx, layout, newServerLog(c.Logger))
 	if err != nil {
 		return nil, err

@@ -82,7 +82,10 @@ type Layout struct {
 	// Anonymous names the one of People that a client without credentials becomes; its password is a plain one, since the
 	// server presents it to itself. MUST be empty on a server that listens beyond loopback.
 	Anonymous string
-	Cluster   *ClusterLayout
+	// MirrorsLater leaves the ops account's JetStream off. A mirror that is recovered before its origin asks in vain and may not
+	// ask again for half a minute, so who starts a single server turns it on when the ledger account has been recovered.
+	MirrorsLater bool
+	Cluster      *ClusterLayout
 }
 
 // Config renders the layout as nats-server configuration text. It is the one source of the accounts: the embedded server
@@ -161,7 +164,9 @@ func (l Layout) ledgerAccount(w *configWriter) {
 
 func (l Layout) opsAccount(w *configWriter) {
 	w.open(AccountOps + ": {")
-	w.line("jetstream: enabled")
+	if !l.MirrorsLater {
+		w.line("jetstream: enabled")
+	}
 	w.open("users: [")
 	w.line(userText(l.Mirrors))
 	perms := peoplePermissionsText()
@@ -188,7 +193,15 @@ const (
 	flowControl      = "$JS.FC.>"
 )
 
-// sharedServices are called with the caller's identity: `share` makes the server put it into Nats-Request-Info.
+// sharedServices are called with the caller's identity: `share` makes the server stamp it on the request as the header
+// Nats-Request-Info, replacing what the sender put there. A service that acts on it MUST
+//
+//   - look for this very spelling, since the server lets other spellings pass untouched; without the header, the call came from
+//     inside the ledger account;
+//   - accept only kind "Client" with account OPS and a user: what the server sends by itself (a consumer's delivery, a trace)
+//     has kind "JetStream" or "Account" and no user;
+//   - refuse, and not answer, a request whose reply does not start with "_R_.": without a reply it is somebody's answer to another
+//     request, sent with the name of the one who answered; with "$JS.ACK." it is a delivery, and an answer would be an ack.
 func sharedServices() []string { return []string{CommandPrefix + ".>", QueryPrefix + ".>"} }
 
 // mirrorCalls are the JetStream calls a mirror makes to its origin, below "$JS.API.". They name each bucket: with a
@@ -206,8 +219,8 @@ func mirrorCalls() []string {
 }
 
 // PeoplePublishDeny lists what people, tools and agents may not publish in the ops account. Each would let them forge a
-// mirror, delete one, or stand between a mirror and its origin. Creating a consumer is not in it, since watching a bucket
-// needs one; a consumer may deliver to a command's subject, which is why the writer MUST ask RequestInfo who calls.
+// mirror, delete one, or stand between a mirror and its origin. Creating a consumer is not among them, since watching a bucket
+// needs one. A pull may ask for delivery to a command's subject: see sharedServices for how a service tells.
 func PeoplePublishDeny() []string {
 	return append([]string{
 		// The ledger's JetStream calls, and the subjects it delivers a mirror's values and answers on.

@@ -45,6 +45,21 @@ func TestAccountsAlone(t *testing.T) {
 	}
 }
 
+func TestMirrorsLater(t *testing.T) {
+	t.Parallel()
+	for later, want := range map[bool]int{false: 2, true: 1} {
+		l := layout()
+		l.MirrorsLater = later
+		text, err := l.Config()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(text, "jetstream: enabled"); got != want {
+			t.Errorf("later %v: JetStream is on in %d accounts, want %d", later, got, want)
+		}
+	}
+}
+
 // Nothing of the ledger's JetStream is exported but what mirrors call, each for one bucket by name.
 func TestExportsNameEachBucket(t *testing.T) {
 	t.Parallel()
