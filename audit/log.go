@@ -159,6 +159,9 @@ func (l log) ofInstances(ctx context.Context, q LogQuestion) (LogPage, error) {
 	}
 	var found []es.Message
 	for _, key := range slices.Compact(slices.Sorted(slices.Values(q.Keys))) {
+		if _, err := es.SplitKey(key); err != nil {
+			continue // nothing has such a key, and as a subject it might stand for many
+		}
 		ref := es.Ref{Aggregate: q.Aggregate, Key: key}
 		for m, err := range l.store.ReadAggregate(ctx, ref) {
 			if err != nil {

@@ -3,7 +3,9 @@ package audit
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -130,6 +132,7 @@ func TestLogRefuses(t *testing.T) {
 		"until before since":    {Since: now, Until: now.Add(-time.Second)},
 		"before, oldest first":  {Before: 3, Oldest: true},
 		"waiting before a past": {Before: 3, Wait: Duration(time.Second)},
+		"a pattern":             {Aggregate: "*", Keys: []string{"n1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -138,6 +141,29 @@ func TestLogRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLogKeysAreNoPatterns: a key that no event can have finds nothing, also when it would match all as a subject.
+func TestLogKeysAreNoPatterns(t *testing.T) {
+	t.Parallel()
+	r := newRecorded()
+	r.add(t, es.Event{Ref: es.Ref{Aggregate: "node", Key: "n1"}}, events.NodeRetired{})
+	for _, key := range []string{">", "*", "", "n1.>", "."} {
+		page, err := log{store: patterns{r.store}, registry: events.Registry()}.page(t.Context(), LogQuestion{Aggregate: "node", Keys: []string{key}})
+		if err != nil || len(page.Items) != 0 {
+			t.Errorf("key %q gave %+v (%v), want nothing", key, page.Items, err)
+		}
+	}
+}
+
+// patterns is a store that takes a key for a subject, as a server does.
+type patterns struct{ *memstore.Store }
+
+func (p patterns) ReadAggregate(ctx context.Context, ref es.Ref) iter.Seq2[es.Message, error] {
+	if strings.ContainsAny(ref.Key, "*>") {
+		return p.Read(ctx, 0)
+	}
+	return p.Store.ReadAggregate(ctx, ref)
 }
 
 func TestLogItems(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -101,6 +102,8 @@ func (q LogQuestion) forward() bool { return q.Oldest || q.After > 0 }
 
 func (q LogQuestion) validate() error {
 	switch {
+	case q.Aggregate != "" && strings.ContainsAny(q.Aggregate, ".*> \t\r\n"):
+		return errors.Mark(errors.Newf("aggregate is %q: it is one word, such as assignment", q.Aggregate), ErrInvalid)
 	case q.Limit < 0:
 		return errors.Mark(errors.Newf("limit is %d: it must be positive, or left out", q.Limit), ErrInvalid)
 	case q.Before > 0 && q.forward():

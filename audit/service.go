@@ -52,7 +52,7 @@ type Service struct {
 	running sync.WaitGroup
 }
 
-// Serve starts answering.
+// Serve starts answering; when it returns, the server knows that somebody does.
 func Serve(nc *nats.Conn, c Config) (*Service, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -83,6 +83,10 @@ func Serve(nc *nats.Conn, c Config) (*Service, error) {
 		if err != nil {
 			return nil, errors.CombineErrors(errors.Wrapf(err, "serve %s", topology.QuerySubject(e.name)), s.Stop())
 		}
+	}
+	// Whoever is told that the service runs must not be told by the server that nobody listens.
+	if err := nc.Flush(); err != nil {
+		return nil, errors.CombineErrors(errors.Wrapf(err, "start the service %s", topology.QueryService), s.Stop())
 	}
 	return s, nil
 }

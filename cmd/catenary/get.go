@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +36,7 @@ func (a *app) getCommand() *cobra.Command {
 func (a *app) listCommand(k kind) *cobra.Command {
 	var q chain.Query
 	cmd := &cobra.Command{
-		Use: k.plural + " [KEY...]", Short: "List " + k.plural + ": " + k.about, ValidArgsFunction: a.completeNames(k),
+		Use: k.plural + " [KEY...]", Short: "List " + k.plural + ": " + k.about, ValidArgsFunction: a.completeKeys(k),
 	}
 	output := formatFlag(cmd, formatTable)
 	flags := cmd.Flags()
@@ -162,44 +162,46 @@ func (a *app) getOneCommand(k kind) *cobra.Command {
 	return cmd
 }
 
-// completeNames offers the names of records to a shell. It never fails: a shell that can't be helped is left alone.
+// completeNames offers a shell the names that identify one record, one after another.
 func (a *app) completeNames(k kind) cobra.CompletionFunc {
+	return a.complete(k, func(l line, args []string) []string {
+		if len(args) < len(l.names) && slices.Equal(l.names[:len(args)], args) {
+			return l.names[len(args) : len(args)+1]
+		}
+		return nil
+	})
+}
+
+// completeKeys offers a shell the keys of any number of records.
+func (a *app) completeKeys(k kind) cobra.CompletionFunc {
+	return a.complete(k, func(l line, args []string) []string {
+		if slices.Contains(args, l.name) {
+			return nil
+		}
+		return []string{l.name}
+	})
+}
+
+// completionPatience is how long a person at a prompt waits for Tab.
+const completionPatience = time.Second
+
+// complete offers what each of the records that stand suggests. It never fails: a shell that can't be helped is left alone.
+func (a *app) complete(k kind, suggest func(l line, args []string) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		const directive = cobra.ShellCompDirectiveNoFileComp
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
 		defer cancel()
 		var found []string
 		err := a.read(ctx, func(ctx context.Context, s *session) error {
 			lines, _, err := k.list(ctx, s, chain.Query{})
 			for _, l := range lines {
-				names, splitErr := es.SplitKey(l.name)
-				if splitErr != nil || len(names) == 1 {
-					names = []string{l.name}
-				}
-				found = append(found, completion(names, args)...)
+				found = append(found, suggest(l, args)...)
 			}
 			return err
 		})
 		if err != nil {
-			cobra.CompDebugln(fmt.Sprint(err), false)
-			return nil, directive
+			cobra.CompDebugln(err.Error(), false)
+			found = nil
 		}
-		return found, directive
+		return slices.Compact(found), cobra.ShellCompDirectiveNoFileComp
 	}
-}
-
-// completionPatience is how long a person at a prompt waits for Tab.
-const completionPatience = time.Second
-
-// completion gives the name that comes next after those given.
-func completion(names, given []string) []string {
-	if len(given) >= len(names) {
-		return nil
-	}
-	for i, g := range given {
-		if names[i] != g {
-			return nil
-		}
-	}
-	return names[len(given) : len(given)+1]
 }

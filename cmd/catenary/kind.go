@@ -40,7 +40,14 @@ type change struct {
 // newKind binds the reader's generic functions to one kind.
 func newKind[T chain.Record](k chain.Kind[T], names string, about string, columns []string, cells func(T, cell) []string) kind {
 	show := func(s *session, key string, c chain.Change[T]) line {
-		l := line{name: keyName(key), json: c.Raw, cells: func() []string { return cells(c.Value, s.cell()) }}
+		l := line{name: key, json: c.Raw, cells: func() []string { return cells(c.Value, s.cell()) }}
+		if names, err := es.SplitKey(key); err == nil {
+			l.names = names
+		}
+		// The key is unambiguous whatever the names are; where there is but one name, that is so too.
+		if len(l.names) == 1 {
+			l.name = l.names[0]
+		}
 		if !k.Stands(c.Value) {
 			l.shade = dim
 		}
@@ -50,7 +57,7 @@ func newKind[T chain.Record](k chain.Kind[T], names string, about string, column
 		singular: k.Name(), plural: k.Plural(), names: names, about: about, columns: columns,
 		parse: func(args []string) ([]string, error) {
 			if want := len(strings.Fields(names)); len(args) != want {
-				return nil, usagef("%d names are given; a %s is known by %s", len(args), k.Name(), names)
+				return nil, usagef("%d given: one %s is known by %s", len(args), k.Name(), names)
 			}
 			return args, nil
 		},
@@ -97,15 +104,6 @@ func newKind[T chain.Record](k chain.Kind[T], names string, about string, column
 	}
 }
 
-// keyName is what a record is called in a list of names: the name itself where there is but one, else the stored key, which
-// is unambiguous whatever the names are.
-func keyName(key string) string {
-	if names, err := es.SplitKey(key); err == nil && len(names) == 1 {
-		return names[0]
-	}
-	return key
-}
-
 // candidates are the names an argument of a list may mean: the plain name, or the key as it is stored.
 func (k kind) candidates(arg string) [][]string {
 	var found [][]string
@@ -133,7 +131,7 @@ func kinds() []kind {
 		case 2:
 			return args, nil
 		default:
-			return nil, usagef("%d names are given; a publication is known by NAME@VERSION, DIGEST, or NAME VERSION", len(args))
+			return nil, usagef("%d given: one publication is known by NAME@VERSION, DIGEST, or NAME VERSION", len(args))
 		}
 	}
 	return []kind{

@@ -52,7 +52,7 @@ func (a *app) logCommand() *cobra.Command {
 			return usagef("--limit is %d: give a number above zero", q.Limit)
 		}
 		if key != "" {
-			q.Keys = slices.Compact([]string{key, es.Key(key)})
+			q.Keys = storedKeys(key)
 		}
 		work := func(ctx context.Context, s *session) error {
 			l := logPrinter{app: a, s: s, printer: a.newPrinter(*output, "SEQUENCE", "RECORDED", "TYPE", "OF", "BY", "ON BEHALF OF", "EFFECTIVE")}
@@ -71,6 +71,15 @@ func (a *app) logCommand() *cobra.Command {
 		return a.read(cmd.Context(), work)
 	}
 	return cmd
+}
+
+// storedKeys gives the stored keys that an argument may mean: it is a name, or a key already.
+func storedKeys(arg string) []string {
+	keys := []string{es.Key(arg)}
+	if _, err := es.SplitKey(arg); err == nil && arg != keys[0] {
+		keys = append(keys, arg)
+	}
+	return keys
 }
 
 // logPrinter writes events.

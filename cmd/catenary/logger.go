@@ -10,7 +10,7 @@ import (
 
 // logger writes the log of a process to standard error, for people.
 func (a *app) logger(level slog.Level) *slog.Logger {
-	return slog.New(tint.NewHandler(a.Stderr, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !a.colours(a.Stderr)}))
+	return slog.New(tint.NewTextHandler(a.Stderr, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !a.colours(a.Stderr)}))
 }
 
 // quieter passes on only what is at least as grave as a level.

@@ -29,9 +29,6 @@ func (m Main) Run(ctx context.Context) int {
 	a := &app{Main: m}
 	root := a.rootCommand()
 	root.SetArgs(m.Args)
-	root.SetIn(m.Stdin)
-	root.SetOut(m.Stdout)
-	root.SetErr(m.Stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !a.ran {
 		// Nothing was begun: it is the arguments that cobra found wrong.

@@ -13,6 +13,8 @@ import (
 type line struct {
 	// name identifies it; give it back to the tool to see it again.
 	name string
+	// names are those that make the record's key.
+	names []string
 	// json is the record as stored.
 	json []byte
 	// cells are its columns for people. They are asked for in tables only.

@@ -47,7 +47,7 @@ func (p Program) Main(ctx context.Context, args []string, env func(string) strin
 	if err != nil {
 		return p.failed(stderr, err, exitUsage)
 	}
-	log := slog.New(tint.NewHandler(stderr, &tint.Options{Level: level, NoColor: true, TimeFormat: time.RFC3339}))
+	log := slog.New(tint.NewTextHandler(stderr, &tint.Options{Level: level, NoColor: true, TimeFormat: time.RFC3339}))
 	err = p.run(ctx, settings, env, log)
 	switch {
 	case ctx.Err() != nil:

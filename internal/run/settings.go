@@ -113,7 +113,7 @@ func LoadSettings(program, about string, args []string, env func(string) string,
 		}
 	}
 	var s Settings
-	err = k.UnmarshalWithConf("", nil, koanf.UnmarshalConf{Tag: "koanf", DecoderConfig: &mapstructure.DecoderConfig{
+	err = k.UnmarshalWithConf("", &s, koanf.UnmarshalConf{Tag: "koanf", DecoderConfig: &mapstructure.DecoderConfig{
 		Result: &s, TagName: "koanf", ErrorUnused: true, WeaklyTypedInput: true,
 	}})
 	if err != nil {

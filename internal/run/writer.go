@@ -63,10 +63,22 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 	if err != nil {
 		return stoppedBy(ctx, err)
 	}
+	// The writer outlives its service, so that every command that was taken in gets its answer.
+	writing, served := context.WithCancel(context.WithoutCancel(ctx))
+	defer served()
 	return Together(ctx, map[string]func(context.Context) error{
-		"writer":          writer.Run,
-		"connection":      func(ctx context.Context) error { return awaitClosed(ctx, nc) },
-		"command service": func(ctx context.Context) error { return serveCommands(ctx, nc, c, writer, intake, log) },
+		"writer": func(ctx context.Context) error {
+			err := writer.Run(writing)
+			if err == nil && writing.Err() != nil {
+				<-ctx.Done() // why it had to end is for the service to say
+			}
+			return err
+		},
+		"connection": func(ctx context.Context) error { return awaitClosed(ctx, nc) },
+		"command service": func(ctx context.Context) error {
+			defer served()
+			return serveCommands(ctx, nc, c, writer, intake, log)
+		},
 	})
 }
 
@@ -139,11 +151,14 @@ func serveCommands(ctx context.Context, nc *nats.Conn, c WriterConfig, writer *d
 	if err != nil {
 		return err
 	}
-	if c.Ready != nil {
-		c.Ready()
+	// Ready means that the server knows of the service, too.
+	if err = nc.Flush(); err == nil {
+		if c.Ready != nil {
+			c.Ready()
+		}
+		<-ctx.Done()
 	}
-	<-ctx.Done()
-	err = service.Stop()
+	err = errors.CombineErrors(stoppedBy(ctx, err), service.Stop())
 	if nc.IsClosed() {
 		// The subscriptions went with the connection, whose end has its own report.
 		return nil

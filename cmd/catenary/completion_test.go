@@ -1,0 +1,43 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	c := on(t)
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if found := c.ok("completion", shell); !strings.Contains(found.out, "catenary") {
+			t.Errorf("completion for %s is %.100q", shell, found.out)
+		}
+	}
+	c.node("complete-node")
+	c.module("complete-module")
+	c.ok("assign", "complete-node", "complete-module", "--package", "p@1")
+	for args, want := range map[string]string{
+		"ge":                                 "get",
+		"get assignm":                        "assignments",
+		"get node ":                          "complete-node",
+		"get nodes complete-n":               "complete-node",
+		"get assignments complete-n":         "complete-node.complete-module",
+		"history assignment complete-node ":  "complete-module",
+		"assign ":                            "complete-node",
+		"assign complete-node ":              "complete-module",
+		"send ":                              "assignment",
+		"send node ":                         "relabel",
+		"get nodes -o ":                      "yaml",
+		"unassign complete-node complete-mo": "complete-module",
+	} {
+		found := c.ok(append([]string{"__complete"}, strings.Split(args, " ")...)...)
+		if !strings.Contains("\n"+found.out, "\n"+want) {
+			t.Errorf("%q offers\n%swant %s among it", args, found.out, want)
+		}
+	}
+	// A bus that is away leaves a shell alone.
+	c.url = "nats://127.0.0.1:1"
+	if found := c.ok("__complete", "get", "node", ""); strings.Contains(found.out, "Error") {
+		t.Errorf("without a bus it offers %q", found.out)
+	}
+}
