@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"strings"
 
@@ -12,6 +11,12 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"catenary/es"
+)
+
+// Replies that somebody waits at. A request that crosses accounts comes with a reply of the server's making.
+const (
+	inboxPrefix       = nats.InboxPrefix
+	crossAccountReply = "_R_."
 )
 
 // headerRequestInfo is what the server stamps on a request that crosses accounts; it replaces whatever the sender put
@@ -82,6 +87,11 @@ func (s *Service) handle(req micro.Request) {
 	r.Aggregate, r.Verb, _ = strings.Cut(strings.TrimPrefix(req.Subject(), CommandPrefix+"."), ".")
 	command := es.Command{Ref: es.Ref{Aggregate: r.Aggregate}, Verb: r.Verb, ID: header(nats.Header(req.Headers()), HeaderCommand)}
 	who, err := s.caller(req)
+	if errors.Is(err, errNobody) {
+		// Nobody waits for an answer, and one sent anyway could acknowledge another's message.
+		s.cfg.Logger.Warn("command ignored", "subject", req.Subject(), "reply", req.Reply(), "error", err)
+		return
+	}
 	if err == nil {
 		r.Options, err = readOptions(get)
 	}
@@ -104,12 +114,20 @@ func (s *Service) refused(c es.Command, err error) es.Answer {
 	return refusal(c, r)
 }
 
-// caller says who sent a request. The name comes from the connection, never from the body.
+// errNobody marks a message that no user asked to be done: a stream's delivery, a trace, or another service's answer that
+// was led to a command's subject.
+var errNobody = errors.New("no user sent this")
+
+// caller says who sent a request. The name comes from the connection, never from the body. It gives errors marked
+// [errNobody].
 func (s *Service) caller(req micro.Request) (Who, error) {
 	h := nats.Header(req.Headers())
 	stamped := header(h, headerRequestInfo)
 	if stamped == "" {
 		// No account border was crossed: it is one of our own processes.
+		if reply := req.Reply(); reply != "" && !strings.HasPrefix(reply, inboxPrefix) {
+			return Who{}, errors.Mark(errors.Newf("its reply %q is no inbox", reply), errNobody)
+		}
 		name := header(h, HeaderActor)
 		if name == "" {
 			name = s.cfg.Inside
@@ -118,11 +136,14 @@ func (s *Service) caller(req micro.Request) (Who, error) {
 	}
 	var info struct {
 		Account string `json:"acc"`
+		Kind    string `json:"kind"`
 		User    string `json:"user"`
 	}
-	if err := json.Unmarshal([]byte(stamped), &info); err != nil || info.User == "" {
-		return Who{}, &es.Refusal{Status: es.StatusDenied, Code: "nobody", Message: fmt.Sprintf("the request comes from account %q without a user", info.Account),
-			Hint: "send commands from a connection of your own; a stream or consumer can't act"}
+	if err := json.Unmarshal([]byte(stamped), &info); err != nil {
+		return Who{}, errors.Mark(errors.Wrap(err, headerRequestInfo), errNobody)
+	}
+	if info.Kind != "Client" || info.User == "" || !strings.HasPrefix(req.Reply(), crossAccountReply) {
+		return Who{}, errors.Mark(errors.Newf("it comes from account %q, kind %q, user %q", info.Account, info.Kind, info.User), errNobody)
 	}
 	return Who{Name: info.User, Account: info.Account}, nil
 }

@@ -136,7 +136,6 @@ func TestServiceRefusesWhatIsMalformed(t *testing.T) {
 		{"a bad fence", "account.pay", `{"account":"a"}`, map[string]string{dispatch.HeaderFence: "0"}, es.StatusInvalid, "bad-header"},
 		{"a header that is not encoded", "account.pay", `{"account":"a"}`, map[string]string{dispatch.HeaderOnBehalfOf: "100%"}, es.StatusInvalid, "bad-header"},
 		{"a huge header", "account.pay", `{"account":"a"}`, map[string]string{dispatch.HeaderCorrelation: strings.Repeat("x", 2000)}, es.StatusInvalid, "too-large"},
-		{"nobody from another account", "account.pay", `{"account":"a"}`, map[string]string{"Nats-Request-Info": `{"acc":"OPS"}`}, es.StatusDenied, "nobody"},
 		{"a bad id", "account.pay", `{"account":"a","amount":1}`, map[string]string{dispatch.HeaderCommand: "x"}, es.StatusInvalid, "bad-id"},
 	}
 	for _, tt := range tests {
@@ -164,26 +163,6 @@ func TestServiceRefusesWhatIsMalformed(t *testing.T) {
 	}
 	if events := history(t, c.bench.store); len(events) != 1 {
 		t.Errorf("%d events stand, only the writer's start should", len(events))
-	}
-}
-
-func TestServiceTakesTheSenderFromTheConnection(t *testing.T) {
-	c := serve(t)
-	m := nats.NewMsg(dispatch.CommandPrefix + ".account.pay")
-	m.Data = []byte(`{"account":"a","amount":1}`)
-	m.Header["Nats-Request-Info"] = []string{`{"acc":"OPS","user":"ana"}`}
-	m.Header["nats-request-info"] = []string{`{"acc":"OPS","user":"root"}`}
-	m.Header[dispatch.HeaderActor] = []string{"root"}
-	if _, err := c.conn.RequestMsg(m, 5*time.Second); err != nil {
-		t.Fatal(err)
-	}
-	who, err := c.directory.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	events := history(t, c.bench.store)
-	if got := who[events[len(events)-1].Command.Actor]; got != (dispatch.Who{Name: "ana", Account: "OPS"}) {
-		t.Errorf("actor is %+v", got)
 	}
 }
 
