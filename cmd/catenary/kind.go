@@ -118,7 +118,7 @@ func (k kind) candidates(arg string) [][]string {
 
 // kinds lists every kind of records, in the order a thing goes through them.
 func kinds() []kind {
-	published := newKind(chain.Publications, "REFERENCE", "an artifact or package that was published: NAME@VERSION or DIGEST",
+	published := newKind(chain.Publications, "REFERENCE", "artifacts and packages",
 		[]string{"PUBLISHED", "MODULE", "BUILD", "COMMIT", "AT", "VETOED"}, publishedCells)
 	published.parse = func(args []string) ([]string, error) {
 		switch len(args) {
@@ -139,7 +139,7 @@ func kinds() []kind {
 			[]string{"MODULE", "KIND", "REPOSITORY", "PATH", "REQUIRES", "REGISTERED", "ENDED"}, moduleCells),
 		newKind(chain.Nodes, "NODE", "where modules run",
 			[]string{"NODE", "MANAGED BY", "LABELS", "REGISTERED", "RETIRED"}, nodeCells),
-		newKind(chain.Commits, "REPOSITORY COMMIT", "commits of repositories",
+		newKind(chain.Commits, "REPOSITORY COMMIT", "what stands on the branches of repositories",
 			[]string{"REPOSITORY", "COMMIT", "BRANCH", "MERGED", "AUTHOR"}, commitCells),
 		newKind(chain.Builds, "BUILD", "what was made of commits",
 			[]string{"BUILD", "MODULE", "COMMIT", "OUTCOME", "PUBLISHED", "AT"}, buildCells),

@@ -65,10 +65,12 @@ func (a *app) logCommand() *cobra.Command {
 			}
 			return l.list(ctx, q)
 		}
+		// No bound on the whole: a long log takes its time, and each of its pages has a bound of its own.
+		log := slog.New(slog.DiscardHandler)
 		if follow {
-			return a.withBus(cmd.Context(), a.logger(slog.LevelWarn), work)
+			log = a.logger(slog.LevelWarn)
 		}
-		return a.read(cmd.Context(), work)
+		return a.withBus(cmd.Context(), log, work)
 	}
 	return cmd
 }

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"catenary/embedded"
+	"catenary/internal/topology"
+)
+
+// damaged makes a store with a node in it, ends it, and puts a message into it that nobody of ours wrote.
+func damaged(t *testing.T, subject string) (store string) {
+	t.Helper()
+	store = t.TempDir()
+	u := started(t, "--store", store, "--durability", "interval")
+	caller{t: t, url: u.ready.NATS}.node("n1")
+	if code := u.stop(); code != exitOK {
+		t.Fatalf("it ended with %d:\n%s", code, u.stderr.String())
+	}
+	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: store, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := server.Shutdown(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}()
+	nc, err := server.Ledger()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nc.RequestMsgWithContext(t.Context(), &nats.Msg{Subject: subject, Data: []byte("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// TestUpWithAForeignMessage: a bucket that somebody else wrote to stops its view alone, and people can find out why.
+func TestUpWithAForeignMessage(t *testing.T) {
+	t.Parallel()
+	u := started(t, "--store", damaged(t, topology.BucketSubject(topology.BucketNodes, "n1")), "--durability", "interval")
+	c := caller{t: t, url: u.ready.NATS}
+	if log := u.stderr.String(); !strings.Contains(log, "not all of the chain can be read") || !strings.Contains(log, topology.BucketNodes) {
+		t.Errorf("the log does not name the bucket:\n%s", log)
+	}
+	if found := c.must(exitFailed, "verify"); !strings.Contains(found.out, "foreign") || !strings.Contains(found.out, "n1") {
+		t.Errorf("verify shows\n%swant the foreign message with its key", found.out)
+	}
+	// What was recorded is recorded, and the sender is told that it can't be read.
+	found := c.ok("send", "node", "register", "--data", `{"node":"n2"}`)
+	if !strings.Contains(found.err, "not to be read yet") || !strings.Contains(found.err, topology.BucketNodes) {
+		t.Errorf("send says %q, want why it can't be read", found.err)
+	}
+	c.module("web")
+	c.ok("get", "module", "web")
+	if code := u.stop(); code != exitOK {
+		t.Errorf("interrupted, it ends with %d:\n%s", code, u.stderr.String())
+	}
+}
+
+// TestUpWithADamagedStream: nothing runs over a stream that is not whole.
+func TestUpWithADamagedStream(t *testing.T) {
+	t.Parallel()
+	store := damaged(t, "evt.node.n1")
+	found := on(t).must(exitFailed, "up", "--store", store, "--listen", "127.0.0.1:0")
+	if found.out != "" || !strings.Contains(found.err, "catenary: writer: ") {
+		t.Errorf("it printed %q and said\n%swant no ready line, and that the writer can't go on", found.out, found.err)
+	}
+}
