@@ -78,7 +78,7 @@ func (a *app) recordBuildCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "build", Short: "Record a build and what became of it", Args: cobra.NoArgs,
 		Long: `Build records that a build was made, or with --failed that it could not be made, also when it was never asked through the
-chain. With --publish it records what the build published, too.`,
+chain. With --publish it records what the build published, too, by a second command: an answer is printed for each.`,
 	}
 	w := a.writeFlags(cmd)
 	flags := cmd.Flags()
