@@ -79,6 +79,8 @@ func (b *Bucket) Name() string { return b.bucket }
 
 // State tells how whole the bucket is. It gives errors marked [es.ErrUnavailable].
 func (b *Bucket) State(ctx context.Context) (State, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	info, err := b.handle.Info(ctx)
 	if err != nil {
 		return State{}, natsstore.ReadError(errors.Wrapf(err, "state of bucket %s", b.bucket))
@@ -91,7 +93,7 @@ func (b *Bucket) State(ctx context.Context) (State, error) {
 // Tail gives the newest value, as the leader has it. It gives errors marked [es.ErrNotFound] for an empty bucket,
 // [project.ErrForeign] or [es.ErrUnavailable].
 func (b *Bucket) Tail(ctx context.Context) (Entry, error) {
-	return b.newest(ctx, b.prefix+">", "newest value")
+	return b.one(ctx, b.prefix+">", "newest value")
 }
 
 // Get gives the newest value of a key, as the leader has it. It gives errors marked [es.ErrNotFound],
@@ -100,11 +102,11 @@ func (b *Bucket) Get(ctx context.Context, key string) (Entry, error) {
 	if err := b.checkKey(key); err != nil {
 		return Entry{}, err
 	}
-	return b.newest(ctx, b.prefix+key, "key "+key)
+	return b.one(ctx, b.prefix+key, "key "+key)
 }
 
-func (b *Bucket) newest(ctx context.Context, subject, what string) (Entry, error) {
-	m, err := b.handle.GetLastMsgForSubject(ctx, subject)
+func (b *Bucket) one(ctx context.Context, subject, what string) (Entry, error) {
+	m, err := b.newest(ctx, subject)
 	if err != nil {
 		return Entry{}, natsstore.ReadError(errors.Wrapf(err, "bucket %s: %s", b.bucket, what))
 	}

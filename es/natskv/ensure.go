@@ -38,6 +38,8 @@ func Ensure(ctx context.Context, nc *nats.Conn, want jetstream.StreamConfig) err
 	if err != nil {
 		return errors.Wrapf(err, "bucket %s", bucket)
 	}
+	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
+	defer cancel()
 	stream, err := js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		stream, err = js.CreateStream(ctx, want)

@@ -38,7 +38,7 @@ func (k *KeyValue) Get(ctx context.Context, key string) ([]byte, error) {
 	if err := k.checkKey(key); err != nil {
 		return nil, err
 	}
-	m, err := k.handle.GetLastMsgForSubject(ctx, k.prefix+key)
+	m, err := k.newest(ctx, k.prefix+key)
 	if err != nil {
 		return nil, natsstore.ReadError(errors.Wrapf(err, "bucket %s: key %s", k.bucket, key))
 	}
@@ -70,6 +70,8 @@ func (k *KeyValue) publish(ctx context.Context, key string, value []byte, header
 	if k.nc.IsClosed() {
 		return what(natsstore.SendError(nats.ErrConnectionClosed))
 	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	if _, err := k.js.PublishMsg(ctx, m); err != nil {
 		return what(natsstore.AnswerError(err))
 	}

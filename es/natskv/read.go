@@ -171,6 +171,8 @@ func (r *reading) consumer(ctx context.Context) (jetstream.Consumer, error) {
 	case r.query.newest:
 		cfg.FilterSubject = r.prefix + ">"
 	}
+	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
+	defer cancel()
 	return r.js.CreateConsumer(ctx, r.stream, cfg)
 }
 

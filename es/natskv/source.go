@@ -12,8 +12,13 @@ import (
 	"catenary/internal/topology"
 )
 
-// requestTimeout bounds a single question to the server when the context does not.
-const requestTimeout = 5 * time.Second
+const (
+	// requestTimeout bounds a single question to the server, whatever the context allows: one that is lost with a connection
+	// never gets an answer.
+	requestTimeout = 2 * time.Second
+	// prepareTimeout bounds what the server needs time for: to make a stream, or a consumer over many keys.
+	prepareTimeout = 10 * time.Second
+)
 
 // source is the stream behind a bucket, or its mirror: what every kind of bucket reads from.
 type source struct {
@@ -28,9 +33,11 @@ type source struct {
 func open(ctx context.Context, nc *nats.Conn, bucket string, options ...jetstream.JetStreamOpt) (source, error) {
 	s := source{nc: nc, bucket: bucket, stream: topology.BucketStream(bucket), prefix: topology.BucketSubject(bucket, "")}
 	var err error
-	if s.js, err = jetstream.New(nc, append([]jetstream.JetStreamOpt{jetstream.WithDefaultTimeout(requestTimeout)}, options...)...); err != nil {
+	if s.js, err = jetstream.New(nc, options...); err != nil {
 		return s, errors.Wrapf(err, "bucket %s", bucket)
 	}
+	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
+	defer cancel()
 	if s.handle, err = s.js.Stream(ctx, s.stream); err != nil {
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			err = errors.Wrapf(err, "bucket %s does not exist: start the writer and the projector, which make it", bucket)
@@ -47,7 +54,7 @@ func (s *source) last(ctx context.Context, subjects []string) (uint64, error) {
 	}
 	var last uint64
 	for _, subject := range subjects {
-		m, err := s.handle.GetLastMsgForSubject(ctx, subject)
+		m, err := s.newest(ctx, subject)
 		switch {
 		case errors.Is(err, jetstream.ErrMsgNotFound):
 			continue
@@ -57,4 +64,11 @@ func (s *source) last(ctx context.Context, subjects []string) (uint64, error) {
 		last = max(last, m.Sequence)
 	}
 	return last, nil
+}
+
+// newest gives the newest message on a subject, as the leader has it.
+func (s *source) newest(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return s.handle.GetLastMsgForSubject(ctx, subject)
 }

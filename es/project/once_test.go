@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/nats-io/nats.go"
 
 	"catenary/es"
 	"catenary/es/estest"
@@ -22,15 +21,16 @@ import (
 func backends(t *testing.T) map[string]func(t testing.TB) project.Bucket {
 	t.Helper()
 	var made atomic.Int64
-	nc := estest.Server(t, false).Connect(t)
+	bus := estest.Server(t, false)
 	return map[string]func(testing.TB) project.Bucket{
 		"memory":    func(testing.TB) project.Bucket { return &projecttest.Bucket{} },
-		"jetstream": func(t testing.TB) project.Bucket { return onServer(t, nc, fmt.Sprint("b", made.Add(1))) },
+		"jetstream": func(t testing.TB) project.Bucket { return onServer(t, bus, fmt.Sprint("b", made.Add(1))) },
 	}
 }
 
-func onServer(t testing.TB, nc *nats.Conn, name string) *natskv.Bucket {
+func onServer(t testing.TB, bus *estest.Bus, name string) *natskv.Bucket {
 	t.Helper()
+	nc := bus.Connect(t)
 	if err := natskv.Ensure(bounded(t), nc, topology.Bucket(name, topology.Options{BucketBytes: 64 << 20})); err != nil {
 		t.Fatal(err)
 	}

@@ -8,14 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"catenary/es"
 	"catenary/es/estest"
 	"catenary/es/project"
 	"catenary/es/project/projecttest"
-	"catenary/internal/topology"
 )
 
 func TestVerifyFindsEveryDifference(t *testing.T) {
@@ -206,51 +203,6 @@ func TestDigestTellsBucketsApart(t *testing.T) {
 	}
 }
 
-// TestVerifyNamesAValueChangedByHand is the first half of case A14, on a real server: somebody with access writes a value
-// over one of ours, with our headers.
-func TestVerifyNamesAValueChangedByHand(t *testing.T) {
-	t.Parallel()
-	nc := estest.Server(t, false).Connect(t)
-	s := store(t, history(50)...)
-	b := onServer(t, nc, "sums")
-	projecttest.Run(t, config(s, spec(newSums, b)), 50)
-	same(t, s, newSums, b)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := js.Stream(bounded(t), topology.BucketStream("sums"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	standing, err := stream.GetLastMsgForSubject(bounded(t), topology.BucketSubject("sums", "t4"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	forged := &nats.Msg{Subject: standing.Subject, Header: standing.Header, Data: []byte(`{"sum":1000000}`)}
-	for name := range forged.Header {
-		if strings.HasPrefix(name, "Nats-") {
-			delete(forged.Header, name)
-		}
-	}
-	ack, err := js.PublishMsg(bounded(t), forged)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tail, err := s.Tail(bounded(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	report := verify(t, s, newSums, b)
-	if report.OK() || report.Chain != "" || report.Head.Sequence != tail {
-		t.Errorf("report %+v", report)
-	}
-	d := report.Buckets[0].Differences
-	if len(d) != 1 || d[0].Key != "t4" || d[0].Revision != ack.Sequence || d[0].Kind != project.KindExtra || d[0].Event == 0 {
-		t.Errorf("differences %+v", d)
-	}
-}
-
 // BenchmarkRunner gives how fast events become values, from a store in memory into a bucket on a real server and in
 // memory.
 func BenchmarkRunner(b *testing.B) {
@@ -259,13 +211,13 @@ func BenchmarkRunner(b *testing.B) {
 		facts[i] = thing(fmt.Sprint("t", i%5000), added{By: 1})
 	}
 	s := store(b, facts...)
-	nc := estest.Server(b, false).Connect(b)
+	bus := estest.Server(b, false)
 	made := 0
 	for name, newBucket := range map[string]func() project.Bucket{
 		"memory": func() project.Bucket { return &projecttest.Bucket{} },
 		"jetstream": func() project.Bucket {
 			made++
-			return onServer(b, nc, fmt.Sprint("bench", made))
+			return onServer(b, bus, fmt.Sprint("bench", made))
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
