@@ -44,12 +44,8 @@ func (s State) specified(b events.BuildSpec, status Status) State {
 	return s
 }
 
-// answered ends a wish to ask again that nobody took up: there is an outcome now.
 func (s State) answered(status Status, fact events.Build) State {
 	s.Status, s.Outcome, s.ReuseKey = status, content.Of(fact), ""
-	if s.Reask == ReaskPending {
-		s.Reask = NoReask
-	}
 	return s
 }
 

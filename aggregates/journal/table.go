@@ -22,9 +22,6 @@ func (t *Table[K, V]) Get(key K) (V, bool) {
 	return v, ok
 }
 
-// Len is the number of keys.
-func (t *Table[K, V]) Len() int { return len(t.rows) }
-
 // All gives every key with its value, in no order.
 func (t *Table[K, V]) All() iter.Seq2[K, V] { return maps.All(t.rows) }
 

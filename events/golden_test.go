@@ -1,0 +1,101 @@
+package events_test
+
+import (
+	"testing"
+	"time"
+
+	"catenary/es/estest"
+	"catenary/events"
+)
+
+// TestGolden pins the stored form of every event version.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	estest.Golden(t, events.Registry(), "testdata/golden", samples())
+}
+
+// samples holds one of each event, with every field set that may be set together. A version's sample never changes once the
+// version was released.
+func samples() map[string]any {
+	artifact := events.Reference{Artifact: "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}
+	pkg := events.Reference{Package: &events.Package{Name: "@shop/web", Version: "1.20"}}
+	module := events.ModuleSpec{
+		Module: "web", Repository: "git.example.org/shop", Seat: "shop", Path: "services/web", Kind: "service",
+		Requires: []string{"db", "cache"}, Labels: map[string]string{"tier": "1", "team": "blau ä", "zone": ""},
+		Delivery: &events.Delivery{
+			Drivers: []string{"oci", "files"}, Timeout: "5m",
+			Check: &events.Check{Exec: []string{"check", "-v"}, HTTP: "http://localhost/health", TCP: "localhost:80", Interval: "10s", Successes: 2, Failures: 300},
+		},
+	}
+	build := events.BuildSpec{
+		ID: "b1", Module: "web", Repository: "git.example.org/shop", Seat: "shop", Path: "services/web", Ref: "refs/heads/main", Commit: "0362525",
+		For: events.ForMerge, On: "runner-1", Against: []string{"db@1.2"},
+		Sources:           []events.Source{{Repository: "git.example.org/lib", Ref: "main", Paths: []string{"a", "b"}}, {Repository: "git.example.org/bare"}},
+		SourceFingerprint: "f1", ReuseKey: "r1",
+	}
+	told := events.Told{
+		Node: "n1", Module: "web", Reference: pkg, Build: "b1", Commit: "0362525", Rollout: "r1", RequiredBy: []string{"api", "shop"},
+		Provisioning: events.Raw(`{ "port": 8080, "version": 1.20, "note": null }`), Reason: "release",
+	}
+	seen := events.Seen{Node: "n1", Module: "web", Reference: artifact, Build: "b1", Rollout: "r1", Source: 1 << 40, Reason: "poll"}
+	return map[string]any{
+		events.TypeModuleRegistered: events.ModuleRegistered{ModuleSpec: module},
+		events.TypeModuleChanged:    events.ModuleChanged{ModuleSpec: module},
+		events.TypeModuleEnded:      events.ModuleEnded{Reason: "gone"},
+
+		events.TypeNodeRegistered: events.NodeRegistered{Node: "n1", Labels: map[string]string{"zone": "a", "rack": "7"}, ManagedBy: events.ManagedByAgent},
+		events.TypeNodeRelabelled: events.NodeRelabelled{Labels: map[string]string{"zone": "b"}},
+		events.TypeNodeRetired:    events.NodeRetired{Reason: "sold"},
+
+		events.TypeCommitRecorded: events.CommitRecorded{
+			Repository: "git.example.org/shop", Branch: "main", Commit: "0362525", Author: "a-1",
+			Merged: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Heard: time.Date(2026, 5, 1, 12, 0, 0, 123456789, time.UTC),
+		},
+
+		events.TypeBuildAsked:          events.BuildAsked{BuildSpec: build, Reasks: "b0"},
+		events.TypeBuildNotAsked:       events.BuildNotAsked{BuildSpec: build, Why: "no runner"},
+		events.TypeBuildOutcomeUnknown: events.BuildOutcomeUnknown{Why: "no answer in an hour"},
+		events.TypeBuildReaskPending:   events.BuildReaskPending{Reason: "try again"},
+		events.TypeBuildReaskClaimed:   events.BuildReaskClaimed{By: "engine-1"},
+		events.TypeBuildReasked:        events.BuildReasked{As: "b2"},
+		events.TypeBuildSucceeded: events.BuildSucceeded{
+			Made: []events.Made{{Name: "web", Kind: "image", Reference: "images/web"}}, Mirrored: []string{"mirror/web"},
+			Read: []events.Read{{Repository: "git.example.org/lib", Ref: "main", Paths: []string{"a"}, Own: true}}, Manifest: events.Raw(`{"a": [1, 1e5, null]}`),
+		},
+		events.TypeBuildFailed:    events.BuildFailed{Failed: "exit 1"},
+		events.TypeBuildPublished: events.BuildPublished{Reference: pkg},
+
+		events.TypePublicationRecorded:   events.PublicationRecorded{Reference: artifact, Build: "b1", Commit: "0362525", Module: "web"},
+		events.TypePublicationAttested:   events.PublicationAttested{Attestation: events.Attestation{Kind: "slsa", Reference: "store/1", Digest: "sha256:ff"}},
+		events.TypePublicationVetoed:     events.PublicationVetoed{Reason: "breaks logins"},
+		events.TypePublicationVetoLifted: events.PublicationVetoLifted{Reason: "was the database"},
+
+		events.TypeAssignmentAssigned:     events.AssignmentAssigned{Told: told},
+		events.TypeAssignmentEnded:        events.AssignmentEnded{Node: "n1", Module: "web", Reason: "gone"},
+		events.TypeAssignmentMovedIn:      events.AssignmentMovedIn{Told: told, From: "n0"},
+		events.TypeAssignmentMovedOut:     events.AssignmentMovedOut{Node: "n0", Module: "web", To: "n1", Reason: "balance"},
+		events.TypeAssignmentPended:       events.AssignmentPended{Told: told, State: events.StatePending},
+		events.TypeAssignmentApplied:      events.AssignmentApplied{Seen: seen},
+		events.TypeAssignmentApplyFailed:  events.AssignmentApplyFailed{Seen: seen},
+		events.TypeAssignmentHealthy:      events.AssignmentHealthy{Seen: seen},
+		events.TypeAssignmentUnhealthy:    events.AssignmentUnhealthy{Seen: seen},
+		events.TypeAssignmentRemoved:      events.AssignmentRemoved{Seen: seen},
+		events.TypeAssignmentRemoveFailed: events.AssignmentRemoveFailed{Seen: seen},
+		events.TypeAssignmentDrifted:      events.AssignmentDrifted{Seen: seen, Drift: "web 1.19 runs"},
+
+		events.TypeFreezeDeclared: events.FreezeDeclared{
+			Name: "nights", Selector: events.Selector{Modules: []string{"web"}, Nodes: []string{"n1"}, Labels: map[string]string{"tier": "1"}},
+			Window: &events.Window{
+				Start: "2026-05-01T00:00:00Z", End: "2026-06-01T00:00:00Z",
+				Recurring: &events.Recurring{Days: []string{"mon", "fri"}, From: "22:00", To: "06:00", Zone: "Europe/Berlin"},
+			},
+			Reason: "nobody is there",
+		},
+		events.TypeFreezeLifted: events.FreezeLifted{Reason: "over"},
+
+		events.TypeLeaseTaken:    events.LeaseTaken{Name: "engine", Holder: "engine-1", TTL: "10s"},
+		events.TypeLeaseReleased: events.LeaseReleased{Reason: "stopped"},
+
+		events.TypeWriterStarted: events.WriterStarted{ID: "w1", Program: "1.0.0", Rules: 1},
+	}
+}
