@@ -36,8 +36,9 @@ const (
 	maxInFlight = 4096
 	// maxInFlightBytes bounds their size: a server drops what comes in when 128 MB wait at one stream.
 	maxInFlightBytes = 64 << 20
-	// ackTimeout is how long a put waits for its answer before it is unclear.
-	ackTimeout = 10 * time.Second
+	// ackTimeout is how long a put waits for its answer before it is unclear. A put that was on its way to a leader that is
+	// gone never gets one, so this is how long a projector stands still then.
+	ackTimeout = 4 * time.Second
 )
 
 // Bucket is a bucket, or a mirror of one, where every put is refused. It is safe for use by many goroutines.

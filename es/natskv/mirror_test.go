@@ -1,6 +1,7 @@
 package natskv_test
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/cockroachdb/errors"
@@ -20,6 +21,7 @@ func TestMirrorIsRead(t *testing.T) {
 	ctx := bounded(t)
 	server, err := embedded.Start(ctx, embedded.Config{
 		StoreDir: t.TempDir(), Durability: embedded.DurabilityInterval, MaxStoreBytes: 4 << 30, EventStoreBytes: 64 << 20, BucketBytes: 64 << 20,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
