@@ -1,0 +1,58 @@
+package integration
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Flags of these tests.
+var (
+	loadRows = flag.Int("load-rows", 8000, "how many rows of the load set to import; 0 means all")
+	killSeed = flag.Uint64("kill-seed", 0, "seed of the kills; 0 takes a new one")
+)
+
+// waitLimit bounds every wait. It is reached only when something is broken.
+const waitLimit = time.Minute
+
+// binaries is the folder of the built binaries.
+var binaries string
+
+// shared is a chain that tests use with names of their own: starting one for each would take most of their time.
+var shared *chainProcess
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(testMain(m))
+}
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "catenary-integration-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	binaries = filepath.Join(dir, "bin")
+	build := exec.Command("go", "build", "-o", binaries+string(filepath.Separator), "../cmd/catenary", "../cmd/writer", "../cmd/projector")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build the binaries: %v\n%s", err, out)
+		return 1
+	}
+	shared, err = startChain(filepath.Join(dir, "shared"), "127.0.0.1:0", "interval")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code := m.Run()
+	if err := shared.stop(); err != nil {
+		fmt.Fprintf(os.Stderr, "the shared chain: %v\n", err)
+		return 1
+	}
+	return code
+}
