@@ -70,7 +70,8 @@ var importTable = []row{
 	// Implements the buckets that es/project states, with the error translation of es/natsstore: there is one of it.
 	{dir: "es/natskv", imports: []string{"es", "es/natsstore", "es/project", "internal/topology"}, bus: anyFile},
 	{dir: "es/memstore", imports: []string{"es"}},
-	{dir: "es/estest", imports: []string{"es"}, harness: true},
+	// Starts real servers for tests: there is no stand-in for NATS.
+	{dir: "es/estest", imports: []string{"es"}, bus: anyFile, server: true, harness: true},
 
 	// What is said: facts and intents.
 	{dir: "events", imports: []string{"es"}, pure: true},
@@ -104,6 +105,7 @@ var importTable = []row{
 	{dir: "web", imports: []string{"audit", "chain", "events", "commands", "es", "es/dispatch"}},
 
 	// Where it is wired together.
+	{dir: "internal/run", imports: []string{"..."}, bus: anyFile},
 	{dir: "cmd/*", imports: []string{"..."}, bus: anyFile},
 	{dir: "integration", imports: []string{"..."}, bus: anyFile, server: true},
 }

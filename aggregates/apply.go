@@ -1,6 +1,7 @@
 package aggregates
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/cockroachdb/errors"
@@ -119,7 +120,7 @@ func (w *World) foldBuild(e es.Event, fact events.Build) error {
 func (w *World) foldPublication(e es.Event, fact events.Publication) error {
 	size := w.measure.JSON(fact)
 	before, after, err := advance(w.publications, e, events.AggregatePublication, func(s publication.State) (publication.State, error) {
-		return publication.Evolve(s, fact, e.Command.Actor, size), nil
+		return publication.Evolve(s, fact, cmp.Or(e.Command.OnBehalfOf, e.Command.Actor), size), nil
 	})
 	if err == nil && !before.Recorded && after.Recorded && after.Module != "" {
 		w.published.Insert(w.share(after.Module), e.Effective.UnixNano(), e.Sequence, strings.Clone(e.Ref.Key))

@@ -30,6 +30,7 @@ func (w *World) Decide(c es.Command) ([]es.KeyedEvent, error) {
 	if err := w.recordable(c, facts); err != nil {
 		return nil, err
 	}
+	w.date(c, facts)
 	return facts, nil
 }
 

@@ -72,7 +72,7 @@ func TestNode(t *testing.T) {
 		late := day.Add(time.Minute)
 		given(t, also(nodes("n1"), modules("web"))...).
 			when(assign("n1", "web", "r1"), effective(late)).accepted().
-			when(confirm(1)).rejected("effective-behind", "assignment n1.web", "2026-05-01T12:01:00Z").
+			when(confirm(1), effective(day)).rejected("effective-behind", "assignment n1.web", "2026-05-01T12:01:00Z").
 			when(confirm(1), effective(late)).accepted()
 	})
 	t.Run("with more on it than one append takes", func(t *testing.T) {

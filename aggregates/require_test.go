@@ -238,7 +238,7 @@ func TestMove(t *testing.T) {
 			when(assign("n1", "db", "1")).accepted().
 			when(assign("n2", "db", "1"), effective(late)).accepted().
 			when(unassign("n2", "db"), effective(late)).accepted().
-			when(move("db")).rejected("effective-behind", "assignment n2.db", "2026-05-01T12:02:00Z").
+			when(move("db"), effective(day.Add(time.Minute))).rejected("effective-behind", "assignment n2.db", "2026-05-01T12:02:00Z").
 			when(move("db"), effective(late)).accepted()
 	})
 }

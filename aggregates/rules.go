@@ -44,20 +44,33 @@ func (w *World) timely(c es.Command) error {
 	return w.notBehind(c, c.Ref)
 }
 
-// notBehind refuses a fact that became true before the newest one of its instance.
+// notBehind refuses a fact that became true before the newest one of its instance. Only a sender who says when it became
+// true can be refused for it.
 func (w *World) notBehind(c es.Command, ref es.Ref) error {
 	version, latest := w.head(ref)
-	if version == 0 || c.At().UnixNano() >= latest {
+	if version == 0 || c.Effective.IsZero() || c.Effective.UnixNano() >= latest {
 		return nil
 	}
 	hint := "give a later effective time"
-	switch {
-	case c.Effective.IsZero():
-		hint = "the writer's clock is behind what is recorded: wait, or give that time as the effective time"
-	case assignment.CanBackfill(c.Data):
+	if assignment.CanBackfill(c.Data) {
 		hint = "give a later effective time, or --backfill to add to history only"
 	}
 	return es.Refuse(CodeEffectiveBehind, fmt.Sprintf("%s has a newer fact of %s: one of %s would come before it", ref, moment(time.Unix(0, latest)), moment(c.At())), hint)
+}
+
+// date gives facts of a command that did not say when they became true a time that is not behind the newest fact of their
+// instance. That one may lie ahead of the writer's clock: it came from a node whose clock is a little ahead, or from a
+// writer before this one. Whoever acts now must not have to wait for it.
+func (w *World) date(c es.Command, facts []es.KeyedEvent) {
+	if !c.Effective.IsZero() || c.Ref.Aggregate == events.AggregateWriter {
+		return
+	}
+	now := c.Received.UnixNano()
+	for i, f := range facts {
+		if _, latest := w.head(f.Ref); latest > now {
+			facts[i].Effective = time.Unix(0, latest).UTC()
+		}
+	}
 }
 
 // behind holds a backfill to its rules: it is asked for a time that lies before the newest of its instance.

@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/cockroachdb/errors"
 
@@ -24,11 +23,11 @@ func (c *Client) Send(ctx context.Context, p es.Payload, o dispatch.Options) (es
 	if err := p.Validate(); err != nil {
 		return es.Answer{}, err
 	}
-	body, err := json.Marshal(p)
+	body, err := es.Msgpack{}.Marshal(p) // JSON would not keep given JSON byte for byte
 	if err != nil {
 		return es.Answer{}, errors.Wrapf(err, "encode %s %s", p.Ref().Aggregate, p.Verb())
 	}
 	return c.bus.Send(ctx, dispatch.Request{
-		Aggregate: p.Ref().Aggregate, Verb: p.Verb(), Body: body, ContentType: dispatch.ContentTypeJSON, Options: o,
+		Aggregate: p.Ref().Aggregate, Verb: p.Verb(), Body: body, ContentType: dispatch.ContentTypeMsgpack, Options: o,
 	})
 }

@@ -54,6 +54,16 @@ type KeyedEvent struct {
 	Data any
 	// Backfill is set when the fact only adds to the instance's history.
 	Backfill bool
+	// Effective is when the fact became true, where the command did not say and it is not the command's own time.
+	Effective time.Time
+}
+
+// At is when the fact became true, for the command it was decided on.
+func (k KeyedEvent) At(c Command) time.Time {
+	if k.Effective.IsZero() {
+		return c.At()
+	}
+	return k.Effective
 }
 
 // Message is an event in the form it is stored in, which is also what its hash covers.

@@ -72,14 +72,15 @@ func (in *Intake) Command(ctx context.Context, r Request, who Who) (es.Command, 
 	if subject := c.Ref.Subject(); len(subject) > es.MaxSubjectBytes {
 		return c, invalid("too-large", fmt.Sprintf("the names make a subject of %d bytes; the limit is %d", len(subject), es.MaxSubjectBytes), "use shorter names")
 	}
-	if c.Digest, err = in.Decoder.Digest(payload); err != nil {
-		return c, err
-	}
 	id := func(name string) (string, error) { return in.Actors.ID(ctx, Who{Name: name}) }
 	if p, ok := payload.(Personal); ok {
 		if payload, err = p.MapPersons(id); err != nil {
 			return c, in.actorRefusal(err)
 		}
+	}
+	// The digest is taken after names are gone: a name can be guessed, and then told from a digest that covers it.
+	if c.Digest, err = in.Decoder.Digest(payload); err != nil {
+		return c, err
 	}
 	c.Data = payload
 	if r.OnBehalfOf != "" {

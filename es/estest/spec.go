@@ -247,7 +247,7 @@ func (s *Scenario) stamp(at *tail, c es.Command, facts []es.KeyedEvent) []es.Eve
 		at.versions[fact.Ref]++
 		e := es.Event{
 			ID: fmt.Sprintf("%s/%d", c.ID, i), Type: name, Ref: fact.Ref, Version: at.versions[fact.Ref],
-			Recorded: c.Received, Effective: c.At(), Backfill: fact.Backfill, Body: body,
+			Recorded: c.Received, Effective: fact.At(c), Backfill: fact.Backfill, Body: body,
 			Command: es.Cause{ID: c.ID, Ref: c.Ref, Digest: c.Digest, Actor: c.Actor, OnBehalfOf: c.OnBehalfOf},
 		}
 		m := e.Message(s.registry.Codec().ContentType())
