@@ -12,14 +12,14 @@ import (
 
 // Flags of these tests.
 var (
-	loadRows = flag.Int("load-rows", 8000, "how many rows of the load set to import; 0 means all")
+	loadRows = flag.Int("load-rows", 20000, "how many rows of the load set to import; 0 means all")
 	killSeed = flag.Uint64("kill-seed", 0, "seed of the kills; 0 takes a new one")
 )
 
 // waitLimit bounds every wait. It is reached only when something is broken.
 const waitLimit = time.Minute
 
-// binaries is the folder of the built binaries.
+// binaries is the folder of the built binary.
 var binaries string
 
 // shared is a chain that tests use with names of their own: starting one for each would take most of their time.
@@ -38,10 +38,10 @@ func testMain(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	binaries = filepath.Join(dir, "bin")
-	build := exec.Command("go", "build", "-o", binaries+string(filepath.Separator), "../cmd/catenary", "../cmd/writer", "../cmd/projector")
+	build := exec.Command("go", "build", "-o", binaries+string(filepath.Separator), "../cmd/catenary")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the binaries: %v\n%s", err, out)
+		fmt.Fprintf(os.Stderr, "build the binary: %v\n%s", err, out)
 		return 1
 	}
 	shared, err = startChain(filepath.Join(dir, "shared"), "127.0.0.1:0", "interval")
