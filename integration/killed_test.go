@@ -13,7 +13,7 @@ import (
 )
 
 // killRows is how many rows the killed import has: enough that it lasts for several kills when every event is synced.
-const killRows = 3000
+const killRows = 6000
 
 // TestKilled kills an import, and the chain under it, again and again at random moments. Then the import is run to its end,
 // and nothing may tell the chain from one that was never killed.
@@ -32,7 +32,7 @@ func TestKilled(t *testing.T) {
 	c := on(t, process)
 	var importer *running
 	kills := map[string]int{}
-	for range 8 {
+	for range 10 {
 		if process == nil {
 			process = up(t, store, address, "fsync")
 		}
@@ -40,7 +40,7 @@ func TestKilled(t *testing.T) {
 			importer = c.start("import", "deliveries", path, "--wait=false")
 		}
 		select {
-		case <-time.After(time.Duration(50+random.IntN(500)) * time.Millisecond):
+		case <-time.After(time.Duration(20+random.IntN(300)) * time.Millisecond):
 		case <-importer.ended:
 		}
 		if importer.over() {
