@@ -66,7 +66,7 @@ func (w *Writer) decideAgain() {
 func (w *Writer) decide(j *job) {
 	j.messages, j.repeat, j.tailRead = nil, 0, false
 	j.rests = w.head.Sequence
-	now := w.cfg.Now().UTC().Truncate(time.Microsecond)
+	now := w.now()
 	c := j.command
 	c.Received = now
 	if r := checkID(c.ID, now); r != nil {
@@ -112,6 +112,9 @@ func (w *Writer) decide(j *job) {
 	w.memory.put(c.Ref, c.ID, placeOf(j.before.Sequence+1, len(j.messages)))
 	w.open = append(w.open, j)
 }
+
+// now is the recorded time of what is decided at the moment. Finer times than microseconds would only make events longer.
+func (w *Writer) now() time.Time { return w.cfg.Now().UTC().Truncate(time.Microsecond) }
 
 // judge asks the model, after the checks that need nothing but versions and leases. A panic in the domain's code is that
 // command's failure alone: deciding changes nothing.

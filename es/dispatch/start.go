@@ -3,7 +3,9 @@ package dispatch
 import (
 	"context"
 	"strconv"
+	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/cockroachdb/errors"
 
 	"catenary/es"
@@ -11,14 +13,11 @@ import (
 
 func sequenceText(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// start reads the whole stream and records the writer's start.
-func (w *Writer) start(ctx context.Context) error { return w.takeOver(ctx) }
-
 // takeOver takes in all that stands after the confirmed head, then records that this writer goes on from there, which no
 // other can have overtaken. While others append at the same time it reads on and tries again.
 func (w *Writer) takeOver(ctx context.Context) error {
 	for {
-		if err := w.catchUp(ctx); err != nil {
+		if err := w.takeIn(ctx); err != nil {
 			return err
 		}
 		f, err := w.startFlight()
@@ -47,7 +46,7 @@ func (w *Writer) takeOver(ctx context.Context) error {
 // startFlight decides the writer's own first command.
 func (w *Writer) startFlight() (*flight, error) {
 	j := &job{answer: func(es.Answer) {}, mark: w.model.Mark(), before: w.head}
-	j.command = es.Command{ID: w.cfg.NewID(), Ref: w.cfg.Start.Ref(), Verb: w.cfg.Start.Verb(), Data: w.cfg.Start, Actor: w.cfg.Actor, Received: w.cfg.Now().UTC()}
+	j.command = es.Command{ID: w.cfg.NewID(), Ref: w.cfg.Start.Ref(), Verb: w.cfg.Start.Verb(), Data: w.cfg.Start, Actor: w.cfg.Actor, Received: w.now()}
 	keyed, err := w.model.Decide(j.command)
 	if err != nil {
 		return nil, errors.Wrap(err, "decide the writer's start")
@@ -63,10 +62,29 @@ func (w *Writer) startFlight() (*flight, error) {
 	return &flight{jobs: []*job{j}, messages: j.messages, before: j.before}, nil
 }
 
-// catchUp folds what stands after the confirmed head. It MUST be called without an upper layer.
+// takeIn catches up, trying again while the store can't be reached. Senders who wait meanwhile are told unknown in time.
+func (w *Writer) takeIn(ctx context.Context) error {
+	pace := backoff.NewExponentialBackOff()
+	pace.MaxInterval = w.cfg.Patience / 4
+	for {
+		err := w.catchUp(ctx)
+		if !errors.Is(err, es.ErrUnavailable) || ctx.Err() != nil {
+			return err
+		}
+		w.cfg.Logger.Warn("can't read the stream, trying again", "after", w.confirmed.Sequence, "error", err)
+		w.answerImpatient()
+		select {
+		case <-time.After(pace.NextBackOff()):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// catchUp folds what stands after the confirmed head. It MUST be called without an upper layer. After an error marked
+// es.ErrUnavailable it can be called again: it goes on where it stopped.
 func (w *Writer) catchUp(ctx context.Context) error {
 	messages := es.VerifyChain(&w.confirmed, w.cfg.Store.Read(ctx, w.confirmed.Sequence))
-	var run commandRun
 	for m, err := range messages {
 		if err != nil {
 			return errors.Wrapf(err, "read the stream after event %d", w.confirmed.Sequence)
@@ -78,7 +96,7 @@ func (w *Writer) catchUp(ctx context.Context) error {
 		if err := w.model.Apply(e); err != nil {
 			return errors.Wrapf(err, "apply event %d", e.Sequence)
 		}
-		run.add(w.memory, e)
+		w.foreign.add(w.memory, e)
 	}
 	w.head = w.confirmed
 	w.model.Release(w.model.Mark())
@@ -86,7 +104,7 @@ func (w *Writer) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// commandRun gathers the events of one command, which stand side by side.
+// commandRun gathers the events of one command, which stand side by side. A read may end between two of them.
 type commandRun struct {
 	ref   es.Ref
 	id    string

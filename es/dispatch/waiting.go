@@ -24,12 +24,12 @@ func (w *Writer) readTail(ctx context.Context) {
 	}
 	w.reading = true
 	covers := w.waits
-	go func() {
+	w.readers.Go(func() {
 		bounded, cancel := context.WithTimeout(ctx, w.cfg.Patience/2)
 		defer cancel()
 		tail, err := w.cfg.Store.Tail(bounded)
 		w.tails <- tailRead{covers: covers, tail: tail, err: err}
-	}()
+	})
 }
 
 // tailRead marks those that waited for a read, or takes in what another writer has appended.
@@ -80,7 +80,7 @@ func (w *Writer) overtaken(ctx context.Context) error {
 }
 
 // answerWaiting answers what rests on nothing but what stands.
-func (w *Writer) answerWaiting() {
+func (w *Writer) answerWaiting(ctx context.Context) {
 	w.waiting = slices.DeleteFunc(w.waiting, func(j *job) bool {
 		switch {
 		case j.rests > w.confirmed.Sequence:
@@ -88,7 +88,7 @@ func (w *Writer) answerWaiting() {
 		case j.repeat != 0:
 			if !j.answered {
 				j.answered = true
-				go w.answerRepeat(j.command, j.repeat, j.answer)
+				w.readers.Go(func() { w.answerRepeat(ctx, j.command, j.repeat, j.answer) })
 			}
 			return true
 		case j.tailRead:
@@ -100,8 +100,8 @@ func (w *Writer) answerWaiting() {
 }
 
 // answerRepeat gives the first answer to a command that was done before, made anew from its events.
-func (w *Writer) answerRepeat(c es.Command, p place, answer func(es.Answer)) {
-	ctx, cancel := context.WithTimeout(context.Background(), w.cfg.Patience)
+func (w *Writer) answerRepeat(ctx context.Context, c es.Command, p place, answer func(es.Answer)) {
+	ctx, cancel := context.WithTimeout(ctx, w.cfg.Patience)
 	defer cancel()
 	first := es.Answer{Status: es.StatusAccepted, Command: c.ID, Aggregate: c.Ref.Aggregate, Key: c.Ref.Key}
 	for i := range p.count() {

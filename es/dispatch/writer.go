@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -26,7 +27,8 @@ type Config struct {
 	Actor string
 	// Durability is that of the store.
 	Durability Durability
-	// QueueLimit is how many commands may wait before senders are told busy. Zero means 8,192: about a second's work.
+	// QueueLimit is how many commands may wait to be decided before senders are told busy, and how many of those that led
+	// to no events may wait for their answer before no more are decided. Zero means 8,192: about a second's work.
 	QueueLimit int
 	// Patience is how long a sender is kept waiting for an append that is not settled before it is told unknown. Zero means
 	// 5 s.
@@ -63,8 +65,16 @@ type Writer struct {
 	queue chan *job
 	ready chan struct{}
 
+	// submitting guards stopped: whoever is let into the queue is answered, by the writer or when it stops.
+	submitting sync.RWMutex
+	stopped    bool
+	// readers are the goroutines that read the store for the writer. They end with its context.
+	readers sync.WaitGroup
+
 	model  es.Decider
 	memory *memory
+	// foreign is the last command whose events were read from the stream rather than decided here.
+	foreign commandRun
 	// confirmed is the head of what is known to stand, head that of what is decided on top of it.
 	confirmed, head es.Head
 
@@ -108,9 +118,15 @@ func NewWriter(cfg Config) (*Writer, error) {
 func (w *Writer) Ready() <-chan struct{} { return w.ready }
 
 // Submit queues a command and returns at once; answer is called exactly once, from another goroutine and soon, and MUST NOT
-// block. When the queue is full it is called with [es.StatusBusy] before Submit returns.
+// block. When the queue is full, or the writer has stopped, it is called with [es.StatusBusy] before Submit returns.
 func (w *Writer) Submit(c es.Command, answer func(es.Answer)) {
 	j := &job{command: c, answer: answer}
+	w.submitting.RLock()
+	defer w.submitting.RUnlock()
+	if w.stopped {
+		j.reply(refusal(c, stopping()))
+		return
+	}
 	select {
 	case w.queue <- j:
 	default:
@@ -120,20 +136,21 @@ func (w *Writer) Submit(c es.Command, answer func(es.Answer)) {
 }
 
 // Run reads the stream, records the writer's start and decides commands until the context ends, when it waits for the
-// append in flight and returns nil. Any error means that the writer can't go on: the chain is broken, or an event of a
-// newer program stands in the stream.
+// append in flight and returns nil. While the store can't be reached it tries again. Any error means that the writer can't
+// go on: the chain is broken, or an event of a newer program stands in the stream. A writer runs once; when Run returns,
+// everybody has an answer and no goroutine is left.
 func (w *Writer) Run(ctx context.Context) error {
-	if err := w.start(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
+	ctx, cancel := context.WithCancel(ctx)
+	defer w.readers.Wait()
+	defer w.abandon()
+	defer cancel()
+	err := w.takeOver(ctx)
+	if err == nil {
+		close(w.ready)
+		w.cfg.Logger.Info("writer ready", "sequence", w.confirmed.Sequence)
+		err = w.serve(ctx)
 	}
-	close(w.ready)
-	w.cfg.Logger.Info("writer ready", "sequence", w.confirmed.Sequence)
-	err := w.serve(ctx)
-	w.abandon()
-	if ctx.Err() != nil && errors.Is(err, es.ErrUnclear) {
+	if ctx.Err() != nil && errors.IsAny(err, es.ErrUnclear, es.ErrUnavailable) {
 		return nil
 	}
 	return err
@@ -146,13 +163,13 @@ func (w *Writer) serve(ctx context.Context) error {
 		w.decideAgain()
 		w.flush(ctx)
 		w.readTail(ctx)
-		w.answerWaiting()
+		w.answerWaiting(ctx)
 		var landed <-chan struct{}
 		if len(w.flights) > 0 {
 			landed = w.flights[0].pending.Done()
 		}
 		in := w.queue
-		if w.openMessages() >= es.MaxAppendMessages {
+		if w.full() {
 			in = nil
 		}
 		select {
@@ -178,7 +195,7 @@ func (w *Writer) serve(ctx context.Context) error {
 
 // takeWaiting takes what else waits in the queue, so that it shares the next append.
 func (w *Writer) takeWaiting() {
-	for w.openMessages() < es.MaxAppendMessages {
+	for !w.full() {
 		select {
 		case j := <-w.queue:
 			w.take(j)
@@ -186,6 +203,11 @@ func (w *Writer) takeWaiting() {
 			return
 		}
 	}
+}
+
+// full says whether no more can be decided before something was stored or answered: what waits here is bounded too.
+func (w *Writer) full() bool {
+	return w.openMessages() >= es.MaxAppendMessages || len(w.waiting) >= w.cfg.QueueLimit
 }
 
 func (w *Writer) openMessages() int {
@@ -324,9 +346,11 @@ func (w *Writer) drain(ctx context.Context) error {
 	return nil
 }
 
-// abandon answers all who still wait when the writer ends.
+// abandon answers all who still wait when the writer ends, and refuses who comes after.
 func (w *Writer) abandon() {
-	stopping := &es.Refusal{Status: es.StatusBusy, Code: "stopping", Message: "the writer is stopping; the command was not done", Hint: "send it again with the same id"}
+	w.submitting.Lock()
+	w.stopped = true
+	w.submitting.Unlock()
 	for _, f := range w.flights {
 		for _, j := range f.jobs {
 			j.reply(unknown(j.command))
@@ -334,17 +358,21 @@ func (w *Writer) abandon() {
 	}
 	for _, jobs := range [][]*job{w.open, w.waiting, w.again} {
 		for _, j := range jobs {
-			j.reply(refusal(j.command, stopping))
+			j.reply(refusal(j.command, stopping()))
 		}
 	}
 	for {
 		select {
 		case j := <-w.queue:
-			j.reply(refusal(j.command, stopping))
+			j.reply(refusal(j.command, stopping()))
 		default:
 			return
 		}
 	}
+}
+
+func stopping() *es.Refusal {
+	return &es.Refusal{Status: es.StatusBusy, Code: "stopping", Message: "the writer is stopping and has done nothing about it", Hint: "send it again with the same id"}
 }
 
 // answerImpatient tells unknown to senders whose command is not settled for too long. The commands themselves go on.
