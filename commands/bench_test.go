@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"catenary/commands"
+	"catenary/es/dispatch"
 	"catenary/events"
 )
 
@@ -16,7 +17,7 @@ func BenchmarkDecode(b *testing.B) {
 	for _, c := range []struct {
 		name, contentType string
 		body              []byte
-	}{{"json", commands.ContentTypeJSON, plainJSON(b, p)}, {"msgpack", commands.ContentTypeMsgpack, packed(b, p)}} {
+	}{{"json", dispatch.ContentTypeJSON, plainJSON(b, p)}, {"msgpack", dispatch.ContentTypeMsgpack, packed(b, p)}} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

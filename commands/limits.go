@@ -1,9 +1,8 @@
 package commands
 
-// Limits on what one command may say. Each is refused by name, with the limit and the size.
+// Limits on what one command may say. Each is refused by name, with the limit and the size. Its whole body is bounded by
+// [dispatch.MaxBodyBytes].
 const (
-	// MaxBodyBytes bounds a command's body: the server takes no larger message by default.
-	MaxBodyBytes = 1 << 20
 	// MaxDepth bounds how deep a body's lists and objects lie in each other, so that reading one takes bounded stack.
 	MaxDepth = 64
 	// MaxTextBytes bounds free text, such as a reason: a page of it, and a small part of a record.

@@ -10,12 +10,7 @@ import (
 	"strings"
 
 	"catenary/es"
-)
-
-// Content types of command bodies. An empty one means JSON, so that a person can type a command.
-const (
-	ContentTypeJSON    = "application/json"
-	ContentTypeMsgpack = es.ContentTypeMsgpack
+	"catenary/es/dispatch"
 )
 
 // Field describes a field of a payload to people.
@@ -118,7 +113,8 @@ func (r *Registry) Verbs() []Verb {
 	return list
 }
 
-// Decode reads a command's body. What it gives has passed Validate.
+// Decode reads a command's body; without a content type it is JSON, so that a person can type a command. What it gives has
+// passed Validate. It bounds no body: that is for whoever takes it in.
 //
 // It is strict: fields it does not know, fields given twice, nulls, values of another type and anything after the body's end
 // are refused, so that a slip of the pen never becomes another command. All errors are of type *[es.Refusal] with the status
@@ -158,10 +154,7 @@ func (r *Registry) find(aggregate, verb string) (command, *es.Refusal) {
 }
 
 func (c command) read(contentType string, body []byte) (value, *es.Refusal) {
-	if len(body) > MaxBodyBytes {
-		return value{}, invalid(CodeTooLarge, fmt.Sprintf("the body has %d bytes: the limit is %d", len(body), MaxBodyBytes), "")
-	}
-	media := ContentTypeJSON
+	media := dispatch.ContentTypeJSON
 	if contentType != "" {
 		var err error
 		if media, _, err = mime.ParseMediaType(contentType); err != nil {
@@ -169,19 +162,19 @@ func (c command) read(contentType string, body []byte) (value, *es.Refusal) {
 		}
 	}
 	switch media {
-	case ContentTypeJSON:
+	case dispatch.ContentTypeJSON:
 		if len(bytes.TrimSpace(body)) == 0 {
 			return value{}, c.empty()
 		}
 		return readJSON(body)
-	case ContentTypeMsgpack:
+	case dispatch.ContentTypeMsgpack:
 		if len(body) == 0 {
 			return value{}, c.empty()
 		}
 		return readMsgpack(body)
 	}
 	return value{}, invalid(CodeContentType, fmt.Sprintf("the content type %.64q is unknown", contentType),
-		"use "+ContentTypeJSON+" or "+ContentTypeMsgpack)
+		"use "+dispatch.ContentTypeJSON+" or "+dispatch.ContentTypeMsgpack)
 }
 
 // empty says what is expected instead of nothing.
@@ -205,7 +198,7 @@ func (c command) empty() *es.Refusal {
 }
 
 // Digest gives the SHA-256, in hex, of a payload in its canonical form: the same payload has the same digest, whether it came
-// as JSON or as msgpack. A payload with names of persons MUST be mapped first (see [Personal]): a digest over a name would
+// as JSON or as msgpack. A payload with names of persons MUST be mapped first (see [dispatch.Personal]): a digest over a name would
 // let the name be guessed. It gives an error for a payload that has no form, which none of this package is.
 func (r *Registry) Digest(payload es.Payload) (string, error) {
 	body, err := es.Msgpack{}.Marshal(payload)
@@ -213,12 +206,4 @@ func (r *Registry) Digest(payload es.Payload) (string, error) {
 		return "", err
 	}
 	return es.Digest(body), nil
-}
-
-// Personal is a payload that names persons. The writer replaces the names by opaque ids before it decides, so that no event
-// holds a name.
-type Personal interface {
-	es.Payload
-	// MapPersons gives the payload with each person's name replaced by what id gives for it. It gives the errors of id.
-	MapPersons(id func(name string) (string, error)) (es.Payload, error)
 }

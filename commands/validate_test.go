@@ -9,6 +9,7 @@ import (
 
 	"catenary/commands"
 	"catenary/es"
+	"catenary/es/dispatch"
 	"catenary/events"
 )
 
@@ -168,7 +169,7 @@ func TestNames(t *testing.T) {
 func TestMapPersons(t *testing.T) {
 	t.Parallel()
 	c := commands.RecordCommit{Repository: "r", Commit: "c", Author: "Ann"}
-	var personal commands.Personal = c
+	var personal dispatch.Personal = c
 	got, err := personal.MapPersons(func(name string) (string, error) { return "id-of-" + name, nil })
 	if err != nil || got.(commands.RecordCommit).Author != "id-of-Ann" {
 		t.Errorf("got %v, %v", got, err)

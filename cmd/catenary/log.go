@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"catenary/audit"
+	"catenary/chain"
 	"catenary/es"
 	"catenary/internal/topology"
 )
@@ -219,9 +220,7 @@ func (s *session) actorIDs(ctx context.Context, name string) ([]string, error) {
 		if err != nil {
 			return nil, errors.Wrap(err, "read the actor directory")
 		}
-		var entry struct {
-			Name string `json:"name"`
-		}
+		var entry chain.Actor
 		if len(e.Value) == 0 {
 			continue
 		}

@@ -129,7 +129,7 @@ chain. With --publish it records what the build published, too, by a second comm
 				options.ID, options.Expected = "", nil
 			}
 			what := []string{"record build " + id, "record what build " + id + " published"}[i]
-			r, err := request(payload, options)
+			r, err := commands.Request(payload, options)
 			if err != nil {
 				return errors.Wrap(err, what)
 			}

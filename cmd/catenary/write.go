@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"catenary/audit"
+	"catenary/commands"
 	"catenary/es"
 	"catenary/es/dispatch"
 )
@@ -79,27 +80,12 @@ func (f *waitFlag) Set(text string) error {
 // Type is shown in the help.
 func (f *waitFlag) Type() string { return "wait" }
 
-// request makes a request of a payload. It travels as msgpack, which keeps JSON in a field byte for byte. It gives an
-// *es.Refusal for a payload that is malformed.
-func request(p es.Payload, o dispatch.Options) (dispatch.Request, error) {
-	if err := p.Validate(); err != nil {
-		return dispatch.Request{}, err
-	}
-	body, err := es.Msgpack{}.Marshal(p)
-	if err != nil {
-		return dispatch.Request{}, errors.Wrapf(err, "encode %s %s", p.Ref().Aggregate, p.Verb())
-	}
-	return dispatch.Request{
-		Aggregate: p.Ref().Aggregate, Verb: p.Verb(), Body: body, ContentType: dispatch.ContentTypeMsgpack, Options: o,
-	}, nil
-}
-
 // write sends a payload and shows the answer.
 func (a *app) write(cmd *cobra.Command, w *writeFlags, what string, p es.Payload) error {
 	if err := w.complete(cmd); err != nil {
 		return err
 	}
-	r, err := request(p, w.options)
+	r, err := commands.Request(p, w.options)
 	if err != nil {
 		return errors.Wrap(err, what)
 	}
@@ -126,7 +112,8 @@ func (a *app) sendAll(ctx context.Context, w *writeFlags, list []sending) error 
 			}
 			last = max(last, answer.Sequence)
 		}
-		return a.awaitShown(ctx, s, last, time.Duration(w.wait))
+		a.awaitShown(ctx, s, last, time.Duration(w.wait))
+		return nil
 	})
 }
 
@@ -213,17 +200,15 @@ func number(n uint64) string {
 
 // awaitShown waits until the people's copies of the buckets show an event. That is a courtesy: what was recorded stays
 // recorded, so when it can't be told a note says so, and no error is given.
-func (a *app) awaitShown(ctx context.Context, s *session, sequence uint64, wait time.Duration) error {
+func (a *app) awaitShown(ctx context.Context, s *session, sequence uint64, wait time.Duration) {
 	if wait == 0 || sequence == 0 {
-		return nil
+		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	err := s.shown(ctx, sequence, wait)
-	if err != nil {
+	if err := s.shown(ctx, sequence, wait); err != nil {
 		a.sayf("recorded as event %d, but not to be read yet: %s", sequence, printable(err.Error()))
 	}
-	return nil
 }
 
 var (

@@ -31,7 +31,7 @@ func (payments) Decode(aggregate, verb, contentType string, body []byte) (es.Pay
 	if err := json.Unmarshal(body, &p); err != nil {
 		return nil, &es.Refusal{Status: es.StatusInvalid, Code: "bad-body", Message: err.Error()}
 	}
-	return p, nil
+	return p, p.Validate()
 }
 
 func (payments) Digest(p es.Payload) (string, error) { return es.Digest([]byte(fmt.Sprint(p))), nil }

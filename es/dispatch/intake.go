@@ -20,14 +20,17 @@ const maxHeaderBytes = 1024
 
 // Decoder reads payloads.
 type Decoder interface {
-	// Decode gives the payload of a command, or an *es.Refusal with status invalid.
+	// Decode gives the payload of a command, which has passed Validate, or an *es.Refusal with status invalid.
 	Decode(aggregate, verb, contentType string, body []byte) (es.Payload, error)
 	// Digest gives the same text for the same payload, however it was written on the bus.
 	Digest(es.Payload) (string, error)
 }
 
-// Personal is a payload that names persons. The writer replaces their names by opaque ids before it decides.
+// Personal is a payload that names persons. The writer replaces their names by opaque ids before it decides, so that no
+// event holds a name.
 type Personal interface {
+	es.Payload
+	// MapPersons gives the payload with each person's name replaced by what id gives for it. It gives the errors of id.
 	MapPersons(id func(name string) (string, error)) (es.Payload, error)
 }
 
@@ -63,9 +66,6 @@ func (in *Intake) Command(ctx context.Context, r Request, who Who) (es.Command, 
 	}
 	payload, err := in.Decoder.Decode(r.Aggregate, r.Verb, r.ContentType, r.Body)
 	if err != nil {
-		return c, err
-	}
-	if err := payload.Validate(); err != nil {
 		return c, err
 	}
 	c.Ref = payload.Ref()
