@@ -19,6 +19,15 @@ type storeLimits struct {
 	MaxStoreBytes int64 `json:"max_store_bytes"`
 }
 
+// CheckStore says whether a server has kept its store in a directory, without making or changing anything. It gives
+// ErrStore.
+func CheckStore(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, limitsFile)); err != nil {
+		return errors.Mark(errors.Wrapf(err, "there is no store in %s", dir), ErrStore)
+	}
+	return nil
+}
+
 // resolveLimits settles the size of the store and of the streams in it: what is given wins, then what the directory
 // remembers, then three quarters of the free space divided by how many servers share the disk. It gives ErrStore.
 func resolveLimits(c Config, sharers int) (int64, topology.Options, error) {

@@ -68,7 +68,31 @@ func TestUpWithADamagedStream(t *testing.T) {
 	t.Parallel()
 	store := damaged(t, "evt.node.n1")
 	found := on(t).must(exitFailed, "up", "--store", store, "--listen", "127.0.0.1:0")
-	if found.out != "" || !strings.Contains(found.err, "catenary: writer: ") {
-		t.Errorf("it printed %q and said\n%swant no ready line, and that the writer can't go on", found.out, found.err)
+	if found.out != "" || !strings.Contains(found.err, "event 3 on evt.node.n1") || !strings.Contains(found.err, "catenary verify --store "+store) {
+		t.Errorf("it printed %q and said\n%swant no ready line, the event, and what to do", found.out, found.err)
+	}
+}
+
+// TestVerifyOfAStore: a chain that does not run can be checked, and one that no writer starts on must be.
+func TestVerifyOfAStore(t *testing.T) {
+	t.Parallel()
+	nobody := caller{t: t, url: "nats://127.0.0.1:1"}
+	whole := t.TempDir()
+	u := started(t, "--store", whole, "--durability", "interval")
+	caller{t: t, url: u.ready.NATS}.node("n1")
+	if running := nobody.must(exitFailed, "verify", "--store", whole); !strings.Contains(running.err, whole) {
+		t.Errorf("of a running chain it says %q, want the directory", running.err)
+	}
+	if code := u.stop(); code != exitOK {
+		t.Fatalf("it ended with %d:\n%s", code, u.stderr.String())
+	}
+	nobody.ok("verify", "--store", whole)
+
+	changed := damaged(t, "evt.node.n1")
+	if found := nobody.must(exitFailed, "verify", "--store", changed); !strings.Contains(found.out, "evt.node.n1") {
+		t.Errorf("verify shows\n%swant the event's subject", found.out)
+	}
+	if none := nobody.must(exitFailed, "verify", "--store", t.TempDir()); !strings.Contains(none.err, "no store") {
+		t.Errorf("of an empty directory it says %q", none.err)
 	}
 }

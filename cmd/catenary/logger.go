@@ -5,12 +5,12 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/lmittmann/tint"
+	"catenary/internal/run"
 )
 
 // logger writes the log of a process to standard error, for people.
 func (a *app) logger(level slog.Level) *slog.Logger {
-	return slog.New(tint.NewTextHandler(a.Stderr, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !a.colours(a.Stderr)}))
+	return run.Logger(a.Stderr, level, time.TimeOnly, a.colours(a.Stderr))
 }
 
 // quieter passes on only what is at least as grave as a level.

@@ -13,6 +13,7 @@ import (
 
 	"catenary/audit"
 	"catenary/embedded"
+	"catenary/es"
 	"catenary/es/dispatch"
 	"catenary/internal/natsconn"
 	"catenary/internal/run"
@@ -72,7 +73,7 @@ func (a *app) up(ctx context.Context, c upConfig) (err error) {
 		StoreDir: store, Listen: c.listen, Durability: embedded.Durability(c.durability), Logger: serverLog,
 	})
 	if err != nil {
-		return upError(ctx, err)
+		return upError(ctx, c.store, err)
 	}
 	defer func() {
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
@@ -84,10 +85,10 @@ func (a *app) up(ctx context.Context, c upConfig) (err error) {
 		log.Info("clients need credentials", "file", path)
 	}
 	if err := prepare(ctx, server); err != nil {
-		return upError(ctx, err)
+		return upError(ctx, c.store, err)
 	}
 	writing, projecting := make(chan struct{}), make(chan struct{})
-	return upError(ctx, run.Together(ctx, map[string]func(context.Context) error{
+	return upError(ctx, c.store, run.Together(ctx, map[string]func(context.Context) error{
 		"writer": a.upPart(server, func(ctx context.Context, nc *nats.Conn) error {
 			return run.Writer(ctx, nc, run.WriterConfig{
 				Streams:    server.Options(),
@@ -111,10 +112,13 @@ func (a *app) up(ctx context.Context, c upConfig) (err error) {
 	}))
 }
 
-// upError gives nil for whatever failed only because up was told to stop.
-func upError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+// upError gives nil for whatever failed only because up was told to stop, and says what to do about a damaged stream.
+func upError(ctx context.Context, store string, err error) error {
+	switch {
+	case ctx.Err() != nil:
 		return nil
+	case errors.Is(err, es.ErrBrokenChain):
+		return errors.WithHintf(err, "nothing is recorded over a damaged stream; see what else differs with: catenary verify --store %s", store)
 	}
 	return err
 }

@@ -12,7 +12,10 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/spf13/cobra"
 
+	"catenary/embedded"
 	"catenary/es/project"
+	"catenary/internal/natsconn"
+	"catenary/internal/run"
 )
 
 const verifyHelp = `Verify checks the whole record.
@@ -20,6 +23,9 @@ const verifyHelp = `Verify checks the whole record.
 It reads the event stream from its first event and checks that none is missing, changed or swapped; folds all of it afresh and
 compares every value of every bucket; and compares the copies of the buckets that people read with the buckets themselves. It
 names each difference, and then ends with exit code 1.
+
+With --store it checks the store of a chain that does not run. No writer starts on a stream that was changed, so that is the
+way to find out what was.
 
 Keep the head it prints (the last event's sequence and hash): a stream that was cut short can only be told from a short one by
 somebody who knows an earlier head.`
@@ -52,25 +58,37 @@ func (a *app) verifyCommand() *cobra.Command {
 		Use: "verify", Short: "Check that the record is whole and unchanged", Long: verifyHelp, GroupID: groupRead, Args: cobra.NoArgs,
 	}
 	output := formatFlag(cmd, formatTable)
+	store := cmd.Flags().String("store", "", "check the store in `DIR`, of a chain that does not run")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.withBus(cmd.Context(), slog.New(slog.DiscardHandler), func(ctx context.Context, s *session) error {
-			v, err := a.verify(ctx, s)
+		show := func(v verification, err error) error {
 			if err != nil {
 				return err
 			}
-			if err := a.showVerification(*output, v); err != nil {
-				return err
-			}
-			if !v.OK {
-				return errors.WithHint(errDiffers, "what differs is listed above; keep the store as it is until you know why")
-			}
-			a.sayf("the record holds: %d events, head %s", v.Events, v.Head.Hash)
-			return nil
+			return a.concludeVerification(*output, v)
+		}
+		if cmd.Flags().Changed("store") {
+			return show(a.verifyStore(cmd.Context(), *store))
+		}
+		return a.withBus(cmd.Context(), slog.New(slog.DiscardHandler), func(ctx context.Context, s *session) error {
+			return show(a.verify(ctx, s))
 		})
 	}
 	return cmd
 }
 
+// concludeVerification shows what was found, and fails when it is not as it should be.
+func (a *app) concludeVerification(f format, v verification) error {
+	if err := a.showVerification(f, v); err != nil {
+		return err
+	}
+	if !v.OK {
+		return errors.WithHint(errDiffers, "what differs is listed above; keep the store as it is until you know why")
+	}
+	a.sayf("the record holds: %d events, head %s", v.Events, v.Head.Hash)
+	return nil
+}
+
+// verify asks the query service about stream and buckets, and looks at the copies itself.
 func (a *app) verify(ctx context.Context, s *session) (verification, error) {
 	var progress func(uint64)
 	if isTerminal(a.Stderr) {
@@ -80,6 +98,47 @@ func (a *app) verify(ctx context.Context, s *session) (verification, error) {
 	if err != nil {
 		return verification{}, err
 	}
+	return s.withMirrors(ctx, report)
+}
+
+// verifyStore checks the store of a chain that does not run. It serves it meanwhile, without writer and projector: nothing
+// is recorded.
+func (a *app) verifyStore(ctx context.Context, dir string) (v verification, err error) {
+	if err := embedded.CheckStore(dir); err != nil {
+		return v, errors.WithHint(err, "give the directory that catenary up was given as --store")
+	}
+	log := slog.New(slog.DiscardHandler)
+	server, err := embedded.Start(ctx, embedded.Config{StoreDir: dir, Listen: "127.0.0.1:0", Logger: log})
+	if err != nil {
+		return v, err
+	}
+	defer func() {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
+		defer cancel()
+		err = errors.CombineErrors(err, server.Shutdown(stopping))
+	}()
+	if err := prepare(ctx, server); err != nil {
+		return v, err
+	}
+	nc, err := server.Ledger()
+	if err != nil {
+		return v, err
+	}
+	defer nc.Close()
+	report, err := run.Verify(ctx, nc)
+	if err != nil {
+		return v, err
+	}
+	s, err := a.dial(ctx, natsconn.Config{Server: server.ClientURL(), Logger: log})
+	if err != nil {
+		return v, err
+	}
+	defer s.conn.Close()
+	return s.withMirrors(ctx, report)
+}
+
+// withMirrors adds what is found about the copies of the buckets.
+func (s *session) withMirrors(ctx context.Context, report project.Report) (verification, error) {
 	v := verification{OK: report.OK(), Report: report, Mirrors: []mirrorReport{}}
 	for _, b := range report.Buckets {
 		m, err := s.verifyMirror(ctx, b)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/cockroachdb/errors"
-	"github.com/lmittmann/tint"
 	"github.com/nats-io/nats.go"
 
 	"catenary/internal/natsconn"
@@ -47,7 +46,7 @@ func (p Program) Main(ctx context.Context, args []string, env func(string) strin
 	if err != nil {
 		return p.failed(stderr, err, exitUsage)
 	}
-	log := slog.New(tint.NewTextHandler(stderr, &tint.Options{Level: level, NoColor: true, TimeFormat: time.RFC3339}))
+	log := Logger(stderr, level, time.RFC3339, false)
 	err = p.run(ctx, settings, env, log)
 	switch {
 	case ctx.Err() != nil:

@@ -84,6 +84,20 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 	})
 }
 
+// Verify checks the stream and every bucket over a connection in the ledger's account, where no projector runs: a bucket
+// that is behind stays so and is reported.
+func Verify(ctx context.Context, nc *nats.Conn) (project.Report, error) {
+	store, err := natsstore.Open(ctx, nc, natsstore.Config{})
+	if err != nil {
+		return project.Report{}, err
+	}
+	defer store.Close()
+	return project.Verify(ctx, project.Verification{
+		Store: store, Registry: events.Registry(), NewViews: projections.All, Patience: time.Millisecond,
+		Bucket: func(name string) (project.Bucket, error) { return natskv.Open(ctx, nc, name) },
+	})
+}
+
 func serveQueries(ctx context.Context, nc *nats.Conn, c audit.Config, ready func()) error {
 	service, err := audit.Serve(nc, c)
 	if err != nil {
