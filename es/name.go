@@ -38,8 +38,8 @@ func CheckName(what, name string) error {
 		}
 	}
 	if at := norm.NFC.QuickSpanString(name); at < len(name) && !norm.NFC.IsNormalString(name) {
-		r, _ := utf8.DecodeRuneInString(name[at:])
-		return errors.Mark(errors.Newf("%s %q is not in Unicode normal form C (at U+%04X, byte %d): write it as %q", what, name, r, at, norm.NFC.String(name)), ErrName)
+		rest := name[at:]
+		return errors.Mark(errors.Newf("%s %q is not in Unicode normal form C (%U at byte %d): write it as %q", what, name, []rune(rest[:norm.NFC.NextBoundaryInString(rest, true)]), at, norm.NFC.String(name)), ErrName)
 	}
 	return nil
 }
