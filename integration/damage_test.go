@@ -17,7 +17,6 @@ import (
 
 	"catenary/embedded"
 	"catenary/es"
-	"catenary/internal/run"
 	"catenary/internal/topology"
 )
 
@@ -39,10 +38,10 @@ func damage(t *testing.T, store string, p pair) {
 		server := openStore(t, mine)
 		sequence := forgeEvent(t, server, key)
 		named := fmt.Sprintf("event %d on evt.assignment.%s was changed", sequence, key)
-		if got := verifyWithoutWriter(t, server); !strings.Contains(got.out, named) {
+		closeStore(t, server)
+		if got := (tool{t: t}).must(1, "verify", "--store", mine); !strings.Contains(got.out, named) {
 			t.Errorf("verify says %s, want %q in it", got.out, named)
 		}
-		closeStore(t, server)
 		// No writer decides on a record that was changed.
 		if process, err := startChain(mine, "127.0.0.1:0", "interval"); err == nil {
 			process.kill()
@@ -97,36 +96,6 @@ func ledger(t *testing.T, server *embedded.Server) jetstream.JetStream {
 		t.Fatal(err)
 	}
 	return js
-}
-
-// verifyWithoutWriter runs verify over a record that is only read.
-func verifyWithoutWriter(t *testing.T, server *embedded.Server) called {
-	t.Helper()
-	nc, err := server.Ledger()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	if err := server.EnsureMirrors(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() {
-		ended <- run.Projector(ctx, nc, run.ProjectorConfig{Streams: server.Options(), Logger: slog.New(slog.DiscardHandler), Ready: func() { close(ready) }})
-	}()
-	defer func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}()
-	select {
-	case <-ready:
-	case <-time.After(waitLimit):
-		t.Fatal("the projector is not ready")
-	}
-	return tool{t: t, url: server.ClientURL()}.must(1, "verify")
 }
 
 // forgeValue writes another value over the newest one of a key, with the headers of the true one.
