@@ -124,8 +124,9 @@ func (l log) newestFirst(ctx context.Context, q LogQuestion) (LogPage, error) {
 	return LogPage{Items: c.items, Next: upper + 1, More: upper > 0}, nil
 }
 
-// window reads the events after lower up to upper, and keeps the last of those asked for.
+// window reads the events after lower up to upper, and keeps the last of those asked for, as many as a page holds.
 func (l log) window(ctx context.Context, q LogQuestion, lower, upper uint64) (kept []es.Message, oldest time.Time, err error) {
+	last := pageful{limit: q.Limit}
 	for m, err := range l.store.Read(ctx, lower) {
 		if err != nil {
 			return nil, time.Time{}, errors.Wrapf(err, "read events after %d", lower)
@@ -138,19 +139,37 @@ func (l log) window(ctx context.Context, q LogQuestion, lower, upper uint64) (ke
 			oldest = e.Recorded
 		}
 		if wanted(q, e, err) {
-			kept = append(kept, m)
-		}
-		if len(kept) == 2*q.Limit {
-			kept = append(kept[:0], kept[q.Limit:]...)
+			last.push(m)
 		}
 		if m.Sequence == upper {
 			break
 		}
 	}
-	return kept, oldest, nil
+	return last.kept, oldest, nil
 }
 
-// ofInstances reads the events of few instances by their subjects, which for one instance is cheaper than reading all.
+// pageful keeps of the messages pushed to it the last ones, as many as fill a page.
+type pageful struct {
+	limit, bytes int
+	kept         []es.Message
+	// dropped is set when there were others before those.
+	dropped bool
+}
+
+func (p *pageful) full() bool { return len(p.kept) >= p.limit || p.bytes >= maxPageBytes }
+
+func (p *pageful) push(m es.Message) {
+	p.kept = append(p.kept, m)
+	p.bytes += m.Size()
+	for len(p.kept) > p.limit || len(p.kept) > 1 && p.bytes-p.kept[0].Size() >= maxPageBytes {
+		p.bytes -= p.kept[0].Size()
+		p.kept[0], p.dropped = es.Message{}, true
+		p.kept = p.kept[1:]
+	}
+}
+
+// ofInstances reads the events of few instances by their subjects, which for one instance is cheaper than reading all. Of
+// each it holds no more than a page, however many there are.
 func (l log) ofInstances(ctx context.Context, q LogQuestion) (LogPage, error) {
 	// What is stored from here on is behind the answer's end, and the next question's.
 	tail, err := l.store.Tail(ctx)
@@ -158,19 +177,31 @@ func (l log) ofInstances(ctx context.Context, q LogQuestion) (LogPage, error) {
 		return LogPage{}, errors.Wrap(err, "read the stream's tail")
 	}
 	var found []es.Message
+	more := false
 	for _, key := range slices.Compact(slices.Sorted(slices.Values(q.Keys))) {
 		if _, err := es.SplitKey(key); err != nil {
 			continue // nothing has such a key, and as a subject it might stand for many
 		}
 		ref := es.Ref{Aggregate: q.Aggregate, Key: key}
+		page := pageful{limit: q.Limit}
 		for m, err := range l.store.ReadAggregate(ctx, ref) {
 			if err != nil {
 				return LogPage{}, errors.Wrapf(err, "read the events of %s", ref)
 			}
-			if (q.Before == 0 || m.Sequence < q.Before) && m.Sequence > q.After && m.Sequence <= tail {
-				found = append(found, m)
+			if m.Sequence > tail || q.Before > 0 && m.Sequence >= q.Before {
+				break
 			}
+			if e, err := es.ReadEvent(m); m.Sequence <= q.After || !wanted(q, e, err) {
+				continue
+			}
+			if q.forward() && page.full() {
+				more = true
+				break
+			}
+			page.push(m)
 		}
+		more = more || page.dropped
+		found = append(found, page.kept...)
 	}
 	slices.SortFunc(found, func(a, b es.Message) int {
 		if q.forward() {
@@ -190,10 +221,10 @@ func (l log) ofInstances(ctx context.Context, q LogQuestion) (LogPage, error) {
 		c.take(m)
 		next = m.Sequence
 	}
-	if q.forward() {
+	if q.forward() && !more {
 		next = max(q.After, tail)
 	}
-	return LogPage{Items: c.items, Next: next}, nil
+	return LogPage{Items: c.items, Next: next, More: more}, nil
 }
 
 // collector gathers what is asked for until a page is full.

@@ -127,6 +127,7 @@ func TestLogRefuses(t *testing.T) {
 	now := estest.Epoch()
 	for name, q := range map[string]LogQuestion{
 		"a negative limit":      {Limit: -1},
+		"too many keys":         {Aggregate: "node", Keys: make([]string, MaxKeys+1)},
 		"both directions":       {Before: 3, After: 1},
 		"waiting for the past":  {Wait: Duration(time.Second)},
 		"until before since":    {Since: now, Until: now.Add(-time.Second)},
@@ -256,5 +257,26 @@ func TestLogWaits(t *testing.T) {
 	r.add(t, es.Event{Ref: es.Ref{Aggregate: "node", Key: "n3"}}, events.NodeRetired{})
 	if got := <-found; got != "n3" {
 		t.Errorf("waited for event 3 of n3, found %s", got)
+	}
+}
+
+// TestPageful checks that as much is held as fills a page, and no more, be it by number or by size.
+func TestPageful(t *testing.T) {
+	t.Parallel()
+	for name, size := range map[string]int{"small ones": 10, "large ones": maxPageBytes / 4} {
+		p, body := pageful{limit: 100}, make([]byte, size)
+		for i := range uint64(1000) {
+			p.push(es.Message{Sequence: i + 1, Body: body})
+			if !p.full() && p.dropped {
+				t.Fatalf("%s: %d of %d messages fill no page", name, len(p.kept), i+1)
+			}
+			if last := p.kept[len(p.kept)-1].Sequence; last != i+1 {
+				t.Fatalf("%s: the last message is %d, want %d", name, last, i+1)
+			}
+		}
+		want := min(100, maxPageBytes/size)
+		if len(p.kept) != want || !p.dropped {
+			t.Errorf("%s: %d messages are held, want %d", name, len(p.kept), want)
+		}
 	}
 }

@@ -22,6 +22,9 @@ const (
 // MaxWait bounds how long the service keeps a question open for something that has not happened yet.
 const MaxWait = 30 * time.Second
 
+// MaxKeys bounds the instances of one question: each costs a read of its own, and room for a page.
+const MaxKeys = 16
+
 // Duration is a span of time that travels as text, such as 1.5s.
 type Duration time.Duration
 
@@ -104,6 +107,8 @@ func (q LogQuestion) validate() error {
 	switch {
 	case q.Aggregate != "" && strings.ContainsAny(q.Aggregate, ".*> \t\r\n"):
 		return errors.Mark(errors.Newf("aggregate is %q: it is one word, such as assignment", q.Aggregate), ErrInvalid)
+	case len(q.Keys) > MaxKeys:
+		return errors.Mark(errors.Newf("keys has %d: the limit is %d; ask for the others apart", len(q.Keys), MaxKeys), ErrInvalid)
 	case q.Limit < 0:
 		return errors.Mark(errors.Newf("limit is %d: it must be positive, or left out", q.Limit), ErrInvalid)
 	case q.Before > 0 && q.forward():
