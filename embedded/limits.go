@@ -77,8 +77,21 @@ func writeState(path string, from any) error {
 		return errors.Wrapf(err, "write %s", path)
 	}
 	temporary := path + ".new"
-	if err := os.WriteFile(temporary, append(data, '\n'), stateMode); err != nil {
+	if err := writeSynced(temporary, append(data, '\n')); err != nil {
 		return errors.Wrapf(err, "write %s", path)
 	}
 	return errors.Wrapf(os.Rename(temporary, path), "write %s", path)
+}
+
+// writeSynced returns when the file is on disk: one that is renamed before that may be empty after a power loss.
+func writeSynced(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, stateMode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.CombineErrors(err, f.Close())
 }
