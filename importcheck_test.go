@@ -124,7 +124,7 @@ func (r rules) judgeOurs(own row, s source, target string) string {
 		return target + " has no row in importTable"
 	case s.test && (target == s.dir || matches(target, r.testHarnesses)):
 		return ""
-	case !s.test && their.harness:
+	case !s.test && their.harness && !own.harness:
 		return target + " is made for tests: production files may not import it"
 	case !matches(target, own.imports):
 		return fmt.Sprintf("%s may not import %s (see importTable)", s.dir, target)

@@ -3,14 +3,12 @@ package assignments_test
 import (
 	"testing"
 
-	"github.com/cockroachdb/errors"
-
 	"catenary/es"
-	"catenary/es/project"
 	"catenary/es/project/projecttest"
 	"catenary/events"
 	"catenary/projections/assignments"
 	"catenary/projections/perkey"
+	"catenary/projections/viewtest"
 )
 
 func n1(data any) projecttest.Fact {
@@ -63,56 +61,56 @@ func TestTold(t *testing.T) {
 	backfilled := next
 	backfilled.Backfill = true
 	facts := func(f ...projecttest.Fact) []projecttest.Fact { return f }
-	check(t, []scenario{
-		{name: "assigned", when: assigned, then: head + first + v1 + since1 + `}`},
+	viewtest.Check(t, assignments.New, []viewtest.Row{
+		{Name: "assigned", When: assigned, Then: head + first + v1 + since1 + `}`},
 		{
-			name: "assigned, all that can be told", when: whole,
-			then: head + first + `"required-by":["shop"],"provisioning":{ "replicas": 3.0 }` + "\n" +
+			Name: "assigned, all that can be told", When: whole,
+			Then: head + first + `"required-by":["shop"],"provisioning":{ "replicas": 3.0 }` + "\n" +
 				`,"build":"b1","artifact":"sha256:ab","commit":"c1","rollout":"r1",` + since1 + `}`,
 		},
 		{
-			name: "another version: it came to the node before", given: facts(assigned), when: next,
-			then: head + first + v2 + since2 + `}`,
+			Name: "another version: it came to the node before", Given: facts(assigned), When: next,
+			Then: head + first + v2 + since2 + `}`,
 		},
 		{
-			name: "the same again: told since the first time", given: facts(assigned), when: assigned,
-			then: head + first + v1 + since1 + `}`,
+			Name: "the same again: told since the first time", Given: facts(assigned), When: assigned,
+			Then: head + first + v1 + since1 + `}`,
 		},
 		{
-			name: "the same for other modules' sake", given: facts(assigned), when: requiredBy,
-			then: head + first + `"required-by":["pay","shop"],` + v1 + since1 + `}`,
+			Name: "the same for other modules' sake", Given: facts(assigned), When: requiredBy,
+			Then: head + first + `"required-by":["pay","shop"],` + v1 + since1 + `}`,
 		},
 		{
-			name: "other provisioning is told anew", given: facts(assigned), when: n1(events.AssignmentAssigned{Told: events.Told{
+			Name: "other provisioning is told anew", Given: facts(assigned), When: n1(events.AssignmentAssigned{Told: events.Told{
 				Node: "n1", Module: "web", Reference: version("1"), Build: "b1", Commit: "c1", Provisioning: events.Raw(`{}`),
 			}}),
-			then: head + first + `"provisioning":{},` + v1 + since2 + `}`,
+			Then: head + first + `"provisioning":{},` + v1 + since2 + `}`,
 		},
-		{name: "ended: what was told stays", given: facts(assigned), when: ended, then: head + first + v1 + since1 + `,"ended":"2026-01-01T00:02:00Z"}`},
-		{name: "ended again", given: facts(assigned, ended), when: ended, then: head + first + v1 + since1 + `,"ended":"2026-01-01T00:03:00Z"}`},
+		{Name: "ended: what was told stays", Given: facts(assigned), When: ended, Then: head + first + v1 + since1 + `,"ended":"2026-01-01T00:02:00Z"}`},
+		{Name: "ended again", Given: facts(assigned, ended), When: ended, Then: head + first + v1 + since1 + `,"ended":"2026-01-01T00:03:00Z"}`},
 		{
-			name: "assigned after it ended: it came anew", given: facts(assigned, ended), when: assigned,
-			then: head + `"assigned":"2026-01-01T00:03:00Z",` + v1 + since3 + `}`,
+			Name: "assigned after it ended: it came anew", Given: facts(assigned, ended), When: assigned,
+			Then: head + `"assigned":"2026-01-01T00:03:00Z",` + v1 + since3 + `}`,
 		},
-		{name: "moved in", when: movedIn, then: head + first + v1 + since1 + `}`},
-		{name: "moved in after it ended", given: facts(assigned, ended), when: movedIn, then: head + `"assigned":"2026-01-01T00:03:00Z",` + v1 + since3 + `}`},
-		{name: "moved out", given: facts(assigned), when: movedOut, then: head + first + v1 + since1 + `,"ended":"2026-01-01T00:02:00Z"}`},
-		{name: "pended: it has not come yet", when: pended, then: head + v2 + since1 + `,"state":"pending"}`},
-		{name: "pended, in no state that is named", when: n1(events.AssignmentPended{Told: told("2")}), then: head + v2 + since1 + `,"state":"pending"}`},
-		{name: "pended after it ended", given: facts(assigned, ended), when: pended, then: head + v2 + since3 + `,"state":"pending"}`},
-		{name: "assigned after it was pended", given: facts(pended), when: next, then: head + second + v2 + since2 + `}`},
-		{name: "ended while pended", given: facts(pended), when: ended, then: head + v2 + since1 + `,"ended":"2026-01-01T00:02:00Z"}`},
+		{Name: "moved in", When: movedIn, Then: head + first + v1 + since1 + `}`},
+		{Name: "moved in after it ended", Given: facts(assigned, ended), When: movedIn, Then: head + `"assigned":"2026-01-01T00:03:00Z",` + v1 + since3 + `}`},
+		{Name: "moved out", Given: facts(assigned), When: movedOut, Then: head + first + v1 + since1 + `,"ended":"2026-01-01T00:02:00Z"}`},
+		{Name: "pended: it has not come yet", When: pended, Then: head + v2 + since1 + `,"state":"pending"}`},
+		{Name: "pended, in no state that is named", When: n1(events.AssignmentPended{Told: told("2")}), Then: head + v2 + since1 + `,"state":"pending"}`},
+		{Name: "pended after it ended", Given: facts(assigned, ended), When: pended, Then: head + v2 + since3 + `,"state":"pending"}`},
+		{Name: "assigned after it was pended", Given: facts(pended), When: next, Then: head + second + v2 + since2 + `}`},
+		{Name: "ended while pended", Given: facts(pended), When: ended, Then: head + v2 + since1 + `,"ended":"2026-01-01T00:02:00Z"}`},
 		{
-			name: "at its effective time",
-			when: projecttest.Fact{Ref: assigned.Ref, Data: assigned.Data, Effective: projecttest.Recorded(0).AddDate(-1, 0, 0)},
-			then: head + `"assigned":"2025-01-01T00:00:00Z",` + v1 + `"since":"2025-01-01T00:00:00Z"}`,
+			Name: "at its effective time",
+			When: projecttest.Fact{Ref: assigned.Ref, Data: assigned.Data, Effective: projecttest.Recorded(0).AddDate(-1, 0, 0)},
+			Then: head + `"assigned":"2025-01-01T00:00:00Z",` + v1 + `"since":"2025-01-01T00:00:00Z"}`,
 		},
-		{name: "backfilled: nothing that stands is changed", given: facts(assigned), when: backfilled},
-		{name: "ended without being told", when: ended, fails: perkey.ErrUntold.Error()},
-		{name: "moved out without being told", when: movedOut, fails: perkey.ErrUntold.Error()},
+		{Name: "backfilled: nothing that stands is changed", Given: facts(assigned), When: backfilled},
+		{Name: "ended without being told", When: ended, Fails: perkey.ErrUntold.Error()},
+		{Name: "moved out without being told", When: movedOut, Fails: perkey.ErrUntold.Error()},
 		{
-			name: "told of another", when: n1(events.AssignmentAssigned{Told: events.Told{Node: "n2", Module: "web"}}),
-			fails: "a record of n2.web stands under key n1.web",
+			Name: "told of another", When: n1(events.AssignmentAssigned{Told: events.Told{Node: "n2", Module: "web"}}),
+			Fails: "a record of n2.web stands under key n1.web",
 		},
 	})
 }
@@ -139,93 +137,63 @@ func TestObserved(t *testing.T) {
 		at4 = `"at":"2026-01-01T00:04:00Z"`
 	)
 	facts := func(f ...projecttest.Fact) []projecttest.Fact { return f }
-	check(t, []scenario{
-		{name: "applied", given: facts(assigned), when: applied, then: is1 + `"observed":{` + runs1 + at2 + `}}`},
-		{name: "applied again", given: facts(assigned, applied), when: applied, then: is1 + `"observed":{` + runs1 + at3 + `}}`},
+	viewtest.Check(t, assignments.New, []viewtest.Row{
+		{Name: "applied", Given: facts(assigned), When: applied, Then: is1 + `"observed":{` + runs1 + at2 + `}}`},
+		{Name: "applied again", Given: facts(assigned, applied), When: applied, Then: is1 + `"observed":{` + runs1 + at3 + `}}`},
 		{
-			name: "applied clears drift and health", given: facts(assigned, unhealthy, drifted), when: applied,
-			then: is1 + `"observed":{` + runs1 + at4 + `}}`,
+			Name: "applied clears drift and health", Given: facts(assigned, unhealthy, drifted), When: applied,
+			Then: is1 + `"observed":{` + runs1 + at4 + `}}`,
 		},
-		{name: "healthy", given: facts(assigned, applied), when: healthy, then: is1 + `"observed":{` + runs1 + at3 + `,"healthy":true}}`},
-		{name: "unhealthy", given: facts(assigned, healthy), when: unhealthy, then: is1 + `"observed":{` + runs1 + at3 + `,"healthy":false}}`},
+		{Name: "healthy", Given: facts(assigned, applied), When: healthy, Then: is1 + `"observed":{` + runs1 + at3 + `,"healthy":true}}`},
+		{Name: "unhealthy", Given: facts(assigned, healthy), When: unhealthy, Then: is1 + `"observed":{` + runs1 + at3 + `,"healthy":false}}`},
 		{
-			name: "a report that does not repeat what runs", given: facts(assigned, healthy), when: unhealthyOnly,
-			then: is1 + `"observed":{` + runs1 + at3 + `,"healthy":false}}`,
-		},
-		{
-			name: "drifted: health is as it was", given: facts(assigned, unhealthy), when: drifted,
-			then: is1 + `"observed":{` + runs1 + at3 + `,"healthy":false,"drift":"changed <by hand>"}}`,
+			Name: "a report that does not repeat what runs", Given: facts(assigned, healthy), When: unhealthyOnly,
+			Then: is1 + `"observed":{` + runs1 + at3 + `,"healthy":false}}`,
 		},
 		{
-			name: "drifted to something else, whose health is not known", given: facts(assigned, healthy), when: driftedOther,
-			then: is1 + `"observed":{` + runs2 + at3 + `,"drift":"runs 2"}}`,
+			Name: "drifted: health is as it was", Given: facts(assigned, unhealthy), When: drifted,
+			Then: is1 + `"observed":{` + runs1 + at3 + `,"healthy":false,"drift":"changed <by hand>"}}`,
 		},
 		{
-			name: "healthy does not end a drift", given: facts(assigned, drifted), when: healthy,
-			then: is1 + `"observed":{` + runs1 + at3 + `,"healthy":true,"drift":"changed <by hand>"}}`,
+			Name: "drifted to something else, whose health is not known", Given: facts(assigned, healthy), When: driftedOther,
+			Then: is1 + `"observed":{` + runs2 + at3 + `,"drift":"runs 2"}}`,
 		},
 		{
-			name: "the health of something else", given: facts(assigned, drifted), when: healthyOther,
-			then: is1 + `"observed":{` + runs2 + at3 + `,"healthy":true}}`,
-		},
-		{name: "could not be applied: what runs is as it was", given: facts(assigned, healthy), when: applyFailed, then: is1 + `"observed":{` + runs1 + at3 + `,"healthy":true}}`},
-		{name: "could not be applied, the first report", given: facts(assigned), when: applyFailed, then: is1 + `"observed":{` + at2 + `}}`},
-		{
-			name: "removed", given: facts(assigned, healthy, drifted), when: removed,
-			then: is1 + `"observed":{` + at4 + `}}`,
-		},
-		{name: "could not be removed", given: facts(assigned, healthy), when: removeFailed, then: is1 + `"observed":{` + runs1 + at3 + `,"healthy":true}}`},
-		{
-			name: "told something else: the last report stays", given: facts(assigned, applied), when: next,
-			then: is2 + since3 + `,"observed":{` + runs1 + at2 + `}}`,
+			Name: "healthy does not end a drift", Given: facts(assigned, drifted), When: healthy,
+			Then: is1 + `"observed":{` + runs1 + at3 + `,"healthy":true,"drift":"changed <by hand>"}}`,
 		},
 		{
-			name: "ended: the last report stays", given: facts(assigned, applied), when: ended,
-			then: is1 + `"ended":"2026-01-01T00:03:00Z","observed":{` + runs1 + at2 + `}}`,
+			Name: "the health of something else", Given: facts(assigned, drifted), When: healthyOther,
+			Then: is1 + `"observed":{` + runs2 + at3 + `,"healthy":true}}`,
+		},
+		{Name: "could not be applied: what runs is as it was", Given: facts(assigned, healthy), When: applyFailed, Then: is1 + `"observed":{` + runs1 + at3 + `,"healthy":true}}`},
+		{Name: "could not be applied, the first report", Given: facts(assigned), When: applyFailed, Then: is1 + `"observed":{` + at2 + `}}`},
+		{
+			Name: "removed", Given: facts(assigned, healthy, drifted), When: removed,
+			Then: is1 + `"observed":{` + at4 + `}}`,
+		},
+		{Name: "could not be removed", Given: facts(assigned, healthy), When: removeFailed, Then: is1 + `"observed":{` + runs1 + at3 + `,"healthy":true}}`},
+		{
+			Name: "told something else: the last report stays", Given: facts(assigned, applied), When: next,
+			Then: is2 + since3 + `,"observed":{` + runs1 + at2 + `}}`,
 		},
 		{
-			name: "assigned after it ended: the last report stays", given: facts(assigned, applied, ended), when: assigned,
-			then: head + `"assigned":"2026-01-01T00:04:00Z",` + v1 + `"since":"2026-01-01T00:04:00Z","observed":{` + runs1 + at2 + `}}`,
+			Name: "ended: the last report stays", Given: facts(assigned, applied), When: ended,
+			Then: is1 + `"ended":"2026-01-01T00:03:00Z","observed":{` + runs1 + at2 + `}}`,
 		},
 		{
-			name: "a report after it ended does not make it stand", given: facts(assigned, ended), when: removed,
-			then: is1 + `"ended":"2026-01-01T00:02:00Z","observed":{` + at3 + `}}`,
+			Name: "assigned after it ended: the last report stays", Given: facts(assigned, applied, ended), When: assigned,
+			Then: head + `"assigned":"2026-01-01T00:04:00Z",` + v1 + `"since":"2026-01-01T00:04:00Z","observed":{` + runs1 + at2 + `}}`,
 		},
-		{name: "observed without being told", when: applied, fails: perkey.ErrUntold.Error()},
+		{
+			Name: "a report after it ended does not make it stand", Given: facts(assigned, ended), When: removed,
+			Then: is1 + `"ended":"2026-01-01T00:02:00Z","observed":{` + at3 + `}}`,
+		},
+		{Name: "observed without being told", When: applied, Fails: perkey.ErrUntold.Error()},
 	})
-}
-
-func check(t *testing.T, cases []scenario) {
-	t.Helper()
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			outcome := projecttest.Spec(t, events.Registry(), assignments.New).Given(c.given...).When(c.when)
-			switch {
-			case c.fails != "":
-				outcome.ThenFails(c.fails)
-			case c.then == "":
-				outcome.ThenNothing()
-			default:
-				outcome.Then(project.Value{Key: c.when.Ref.Key, Data: []byte(c.then)})
-			}
-		})
-	}
-}
-
-// scenario is one event with those before it, and the value it leads to: none when then is empty.
-type scenario struct {
-	name  string
-	given []projecttest.Fact
-	when  projecttest.Fact
-	then  string
-	fails string
 }
 
 func TestUnknownData(t *testing.T) {
 	t.Parallel()
-	_, err := assignments.New().Fold(es.Event{Sequence: 7, Type: "assignment.later.v1", Ref: es.Ref{Aggregate: "assignment", Key: "k1"}})
-	if !errors.Is(err, es.ErrUnknownType) {
-		t.Errorf("data of a newer program gave error %v", err)
-	}
+	viewtest.CheckUnknown(t, assignments.New, false)
 }

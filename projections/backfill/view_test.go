@@ -3,13 +3,11 @@ package backfill_test
 import (
 	"testing"
 
-	"github.com/cockroachdb/errors"
-
 	"catenary/es"
-	"catenary/es/project"
 	"catenary/es/project/projecttest"
 	"catenary/events"
 	"catenary/projections/backfill"
+	"catenary/projections/viewtest"
 )
 
 func TestView(t *testing.T) {
@@ -28,16 +26,17 @@ func TestView(t *testing.T) {
 	standing := assigned
 	standing.Backfill = false
 	ended := fact(events.AssignmentEnded{Node: "n1", Module: "web", Reason: "no more"})
+	const key = "assignment.n1.web"
 	const value = `{"node":"n1","module":"web","assigned":"2025-01-01T00:00:00Z","required-by":["shop"],"provisioning":{ "replicas": 3.0 }` + "\n" +
 		`,"build":"b1","artifact":"sha256:ab","commit":"c1","rollout":"r1","since":"2025-01-01T00:00:00Z"}`
-	check(t, []scenario{
-		{name: "assigned", when: assigned, then: value},
-		{name: "assigned again: nothing follows from what was added before", given: []projecttest.Fact{ended, assigned}, when: assigned, then: value},
-		{name: "ended", given: []projecttest.Fact{assigned}, when: ended, then: `{"node":"n1","module":"web","ended":"2025-01-01T00:00:00Z"}`},
-		{name: "not backfilled", when: standing},
+	viewtest.Check(t, backfill.New, []viewtest.Row{
+		{Name: "assigned", When: assigned, Then: value, Key: key},
+		{Name: "assigned again: nothing follows from what was added before", Given: []projecttest.Fact{ended, assigned}, When: assigned, Then: value, Key: key},
+		{Name: "ended", Given: []projecttest.Fact{assigned}, When: ended, Then: `{"node":"n1","module":"web","ended":"2025-01-01T00:00:00Z"}`, Key: key},
+		{Name: "not backfilled", When: standing},
 		{
-			name: "told of another", when: projecttest.Fact{Ref: es.Ref{Aggregate: ref.Aggregate, Key: "n2.web"}, Data: assigned.Data, Backfill: true},
-			fails: "chain-backfill: event 1 (assignment.assigned.v1 of assignment n2.web): it tells of n1.web",
+			Name: "told of another", When: projecttest.Fact{Ref: es.Ref{Aggregate: ref.Aggregate, Key: "n2.web"}, Data: assigned.Data, Backfill: true},
+			Fails: "chain-backfill: event 1 (assignment.assigned.v1 of assignment n2.web): it tells of n1.web",
 		},
 	})
 	for _, data := range []any{
@@ -63,37 +62,7 @@ func TestLoadRefusesWhatIsNotItsOwn(t *testing.T) {
 	}
 }
 
-func check(t *testing.T, cases []scenario) {
-	t.Helper()
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			outcome := projecttest.Spec(t, events.Registry(), backfill.New).Given(c.given...).When(c.when)
-			switch {
-			case c.fails != "":
-				outcome.ThenFails(c.fails)
-			case c.then == "":
-				outcome.ThenNothing()
-			default:
-				outcome.Then(project.Value{Key: "assignment." + c.when.Ref.Key, Data: []byte(c.then)})
-			}
-		})
-	}
-}
-
-// scenario is one event with those before it, and the value it leads to: none when then is empty.
-type scenario struct {
-	name  string
-	given []projecttest.Fact
-	when  projecttest.Fact
-	then  string
-	fails string
-}
-
 func TestUnknownData(t *testing.T) {
 	t.Parallel()
-	_, err := backfill.New().Fold(es.Event{Sequence: 7, Backfill: true, Type: "assignment.later.v1", Ref: es.Ref{Aggregate: "assignment", Key: "k1"}})
-	if !errors.Is(err, es.ErrUnknownType) {
-		t.Errorf("data of a newer program gave error %v", err)
-	}
+	viewtest.CheckUnknown(t, backfill.New, true)
 }

@@ -3,14 +3,12 @@ package builds_test
 import (
 	"testing"
 
-	"github.com/cockroachdb/errors"
-
 	"catenary/es"
-	"catenary/es/project"
 	"catenary/es/project/projecttest"
 	"catenary/events"
 	"catenary/projections/builds"
 	"catenary/projections/perkey"
+	"catenary/projections/viewtest"
 )
 
 func b1(data any) projecttest.Fact {
@@ -56,121 +54,91 @@ func TestView(t *testing.T) {
 		product = `"made":[{"name":"web","kind":"image","reference":"sha256:1"}],`
 	)
 	facts := func(f ...projecttest.Fact) []projecttest.Fact { return f }
-	check(t, []scenario{
+	viewtest.Check(t, builds.New, []viewtest.Row{
 		{
-			name: "asked", when: asked,
-			then: head + `"state":"asked",` + source + against + sources + askedAt + `"reuse-key":"k1",` + wish + at + `}}`,
+			Name: "asked", When: asked,
+			Then: head + `"state":"asked",` + source + against + sources + askedAt + `"reuse-key":"k1",` + wish + at + `}}`,
 		},
 		{
-			name: "not asked", when: notAsked,
-			then: head + `"state":"not-asked",` + source + against + sources + `"reuse-key":"k1",` + wish + `"not-asked":"no runner",` + at +
+			Name: "not asked", When: notAsked,
+			Then: head + `"state":"not-asked",` + source + against + sources + `"reuse-key":"k1",` + wish + `"not-asked":"no runner",` + at +
 				`,"at-terminal":"2026-01-01T00:01:00Z"}}`,
 		},
 		{
-			name: "not asked after all", given: facts(asked), when: notAsked,
-			then: head + `"state":"not-asked",` + source + against + sources + askedAt + `"reuse-key":"k1",` + wish + `"not-asked":"no runner",` + at +
+			Name: "not asked after all", Given: facts(asked), When: notAsked,
+			Then: head + `"state":"not-asked",` + source + against + sources + askedAt + `"reuse-key":"k1",` + wish + `"not-asked":"no runner",` + at +
 				`,"at-terminal":"2026-01-01T00:02:00Z"}}`,
 		},
 		{
-			name: "asked after it was not: begins anew", given: facts(notAsked), when: asked,
-			then: head + `"state":"asked",` + source + against + sources + `"asked":"2026-01-01T00:02:00Z","reuse-key":"k1",` + wish + `"at":"2026-01-01T00:02:00Z"}}`,
+			Name: "asked after it was not: begins anew", Given: facts(notAsked), When: asked,
+			Then: head + `"state":"asked",` + source + against + sources + `"asked":"2026-01-01T00:02:00Z","reuse-key":"k1",` + wish + `"at":"2026-01-01T00:02:00Z"}}`,
 		},
 		{
-			name: "outcome unknown", given: facts(asked), when: unknown,
-			then: head + `"state":"outcome-unknown",` + source + against + sources + askedAt + `"reuse-key":"k1",` + wish + `"outcome-unknown":"gave up after 1h",` + at +
+			Name: "outcome unknown", Given: facts(asked), When: unknown,
+			Then: head + `"state":"outcome-unknown",` + source + against + sources + askedAt + `"reuse-key":"k1",` + wish + `"outcome-unknown":"gave up after 1h",` + at +
 				`,"at-terminal":"2026-01-01T00:02:00Z"}}`,
 		},
 		{
-			name: "shall be asked again", given: facts(asked, unknown), when: pending,
-			then: head + `"state":"outcome-unknown",` + source + against + sources + askedAt + `"reuse-key":"k1",` + wish + `"outcome-unknown":"gave up after 1h",` + at +
+			Name: "shall be asked again", Given: facts(asked, unknown), When: pending,
+			Then: head + `"state":"outcome-unknown",` + source + against + sources + askedAt + `"reuse-key":"k1",` + wish + `"outcome-unknown":"gave up after 1h",` + at +
 				`,"at-terminal":"2026-01-01T00:02:00Z","reask":"pending"}}`,
 		},
 		{
-			name: "claimed", given: facts(asked, unknown, pending), when: claimed,
-			then: head + `"state":"outcome-unknown",` + source + against + sources + askedAt + `"reuse-key":"k1",` + wish + `"outcome-unknown":"gave up after 1h",` + at +
+			Name: "claimed", Given: facts(asked, unknown, pending), When: claimed,
+			Then: head + `"state":"outcome-unknown",` + source + against + sources + askedAt + `"reuse-key":"k1",` + wish + `"outcome-unknown":"gave up after 1h",` + at +
 				`,"at-terminal":"2026-01-01T00:02:00Z","reask":"claimed"}}`,
 		},
 		{
-			name: "asked again as another", given: facts(asked, unknown, pending, claimed), when: reasked,
-			then: head + `"state":"outcome-unknown",` + source + against + sources + askedAt + `"reuse-key":"k1",` + wish + `"outcome-unknown":"gave up after 1h",` + at +
+			Name: "asked again as another", Given: facts(asked, unknown, pending, claimed), When: reasked,
+			Then: head + `"state":"outcome-unknown",` + source + against + sources + askedAt + `"reuse-key":"k1",` + wish + `"outcome-unknown":"gave up after 1h",` + at +
 				`,"at-terminal":"2026-01-01T00:02:00Z","reask":"b2"}}`,
 		},
 		{
-			name: "succeeded: the state goes, the request stays", given: facts(asked), when: succeeded,
-			then: head + source + made + sources + product + askedAt + `"at":"2026-01-01T00:02:00Z","reuse-key":"k1",` + wish + at +
+			Name: "succeeded: the state goes, the request stays", Given: facts(asked), When: succeeded,
+			Then: head + source + made + sources + product + askedAt + `"at":"2026-01-01T00:02:00Z","reuse-key":"k1",` + wish + at +
 				`,"at-terminal":"2026-01-01T00:02:00Z"}}`,
 		},
 		{
-			name: "succeeded after nobody waited any more: nobody need ask again", given: facts(asked, unknown, pending), when: succeeded,
-			then: head + source + made + sources + product + askedAt + `"at":"2026-01-01T00:04:00Z","reuse-key":"k1",` + wish + `"outcome-unknown":"gave up after 1h",` + at +
+			Name: "succeeded after nobody waited any more: nobody need ask again", Given: facts(asked, unknown, pending), When: succeeded,
+			Then: head + source + made + sources + product + askedAt + `"at":"2026-01-01T00:04:00Z","reuse-key":"k1",` + wish + `"outcome-unknown":"gave up after 1h",` + at +
 				`,"at-terminal":"2026-01-01T00:02:00Z"}}`,
 		},
 		{
-			name: "failed while somebody is about to ask again", given: facts(asked, unknown, pending, claimed), when: failed,
-			then: head + source + against + sources + `"failed":"exit 1: <boom>",` + askedAt + `"at":"2026-01-01T00:05:00Z","reuse-key":"k1",` + wish +
+			Name: "failed while somebody is about to ask again", Given: facts(asked, unknown, pending, claimed), When: failed,
+			Then: head + source + against + sources + `"failed":"exit 1: <boom>",` + askedAt + `"at":"2026-01-01T00:05:00Z","reuse-key":"k1",` + wish +
 				`"outcome-unknown":"gave up after 1h",` + at + `,"at-terminal":"2026-01-01T00:02:00Z","reask":"claimed"}}`,
 		},
 		{
-			name: "failed", given: facts(asked), when: failed,
-			then: head + source + against + sources + `"failed":"exit 1: <boom>",` + askedAt + `"at":"2026-01-01T00:02:00Z","reuse-key":"k1",` + wish + at +
+			Name: "failed", Given: facts(asked), When: failed,
+			Then: head + source + against + sources + `"failed":"exit 1: <boom>",` + askedAt + `"at":"2026-01-01T00:02:00Z","reuse-key":"k1",` + wish + at +
 				`,"at-terminal":"2026-01-01T00:02:00Z"}}`,
 		},
 		{
-			name: "published", given: facts(asked, succeeded), when: published,
-			then: head + source + made + sources + product + askedAt + `"at":"2026-01-01T00:02:00Z","reuse-key":"k1","published":{"package":{"name":"web","version":"1.20"}},` +
+			Name: "published", Given: facts(asked, succeeded), When: published,
+			Then: head + source + made + sources + product + askedAt + `"at":"2026-01-01T00:02:00Z","reuse-key":"k1","published":{"package":{"name":"web","version":"1.20"}},` +
 				wish + at + `,"at-terminal":"2026-01-01T00:02:00Z"}}`,
 		},
-		{name: "unknown without being asked", when: unknown, fails: perkey.ErrUntold.Error()},
-		{name: "to be asked again without being asked", when: pending, fails: perkey.ErrUntold.Error()},
-		{name: "claimed without being asked", when: claimed, fails: perkey.ErrUntold.Error()},
-		{name: "asked again without being asked", when: reasked, fails: perkey.ErrUntold.Error()},
-		{name: "succeeded without being asked", when: succeeded, fails: perkey.ErrUntold.Error()},
-		{name: "failed without being asked", when: failed, fails: perkey.ErrUntold.Error()},
-		{name: "published without being asked", when: published, fails: perkey.ErrUntold.Error()},
-		{name: "a manifest that is not JSON", given: facts(asked), when: b1(events.BuildSucceeded{Manifest: events.Raw(`{`)}), fails: "manifest is not JSON"},
+		{Name: "unknown without being asked", When: unknown, Fails: perkey.ErrUntold.Error()},
+		{Name: "to be asked again without being asked", When: pending, Fails: perkey.ErrUntold.Error()},
+		{Name: "claimed without being asked", When: claimed, Fails: perkey.ErrUntold.Error()},
+		{Name: "asked again without being asked", When: reasked, Fails: perkey.ErrUntold.Error()},
+		{Name: "succeeded without being asked", When: succeeded, Fails: perkey.ErrUntold.Error()},
+		{Name: "failed without being asked", When: failed, Fails: perkey.ErrUntold.Error()},
+		{Name: "published without being asked", When: published, Fails: perkey.ErrUntold.Error()},
+		{Name: "a manifest that is not JSON", Given: facts(asked), When: b1(events.BuildSucceeded{Manifest: events.Raw(`{`)}), Fails: "manifest is not JSON"},
 	})
 }
 
 func TestTheSameOutcomeAgain(t *testing.T) {
 	t.Parallel()
 	asked, failed := b1(events.BuildAsked{BuildSpec: events.BuildSpec{ID: "b1"}}), b1(events.BuildFailed{Failed: "no"})
-	check(t, []scenario{{
-		name: "failed", given: []projecttest.Fact{asked, failed}, when: failed,
-		then: head + `"failed":"no",` + askedAt + `"at":"2026-01-01T00:03:00Z","request":{` + at + `,"at-terminal":"2026-01-01T00:02:00Z"}}`,
+	viewtest.Check(t, builds.New, []viewtest.Row{{
+		Name: "failed", Given: []projecttest.Fact{asked, failed}, When: failed,
+		Then: head + `"failed":"no",` + askedAt + `"at":"2026-01-01T00:03:00Z","request":{` + at + `,"at-terminal":"2026-01-01T00:02:00Z"}}`,
 	}})
-}
-
-func check(t *testing.T, cases []scenario) {
-	t.Helper()
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			outcome := projecttest.Spec(t, events.Registry(), builds.New).Given(c.given...).When(c.when)
-			switch {
-			case c.fails != "":
-				outcome.ThenFails(c.fails)
-			case c.then == "":
-				outcome.ThenNothing()
-			default:
-				outcome.Then(project.Value{Key: c.when.Ref.Key, Data: []byte(c.then)})
-			}
-		})
-	}
-}
-
-// scenario is one event with those before it, and the value it leads to: none when then is empty.
-type scenario struct {
-	name  string
-	given []projecttest.Fact
-	when  projecttest.Fact
-	then  string
-	fails string
 }
 
 func TestUnknownData(t *testing.T) {
 	t.Parallel()
-	_, err := builds.New().Fold(es.Event{Sequence: 7, Type: "build.later.v1", Ref: es.Ref{Aggregate: "build", Key: "k1"}})
-	if !errors.Is(err, es.ErrUnknownType) {
-		t.Errorf("data of a newer program gave error %v", err)
-	}
+	viewtest.CheckUnknown(t, builds.New, false)
 }

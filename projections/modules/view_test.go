@@ -3,14 +3,12 @@ package modules_test
 import (
 	"testing"
 
-	"github.com/cockroachdb/errors"
-
 	"catenary/es"
-	"catenary/es/project"
 	"catenary/es/project/projecttest"
 	"catenary/events"
 	"catenary/projections/modules"
 	"catenary/projections/perkey"
+	"catenary/projections/viewtest"
 )
 
 func web(data any) projecttest.Fact {
@@ -34,68 +32,38 @@ func TestView(t *testing.T) {
 		`"successes":2,"failures":3},"timeout":"1m"},`
 	backfilled := changed
 	backfilled.Backfill = true
-	check(t, []scenario{
-		{name: "registered", when: registered, then: said + `"registered":"2026-01-01T00:01:00Z"}`},
+	viewtest.Check(t, modules.New, []viewtest.Row{
+		{Name: "registered", When: registered, Then: said + `"registered":"2026-01-01T00:01:00Z"}`},
 		{
-			name: "registered again and again: known anew", given: []projecttest.Fact{registered}, when: registered,
-			then: said + `"registered":"2026-01-01T00:02:00Z"}`,
+			Name: "registered again and again: known anew", Given: []projecttest.Fact{registered}, When: registered,
+			Then: said + `"registered":"2026-01-01T00:02:00Z"}`,
 		},
 		{
-			name: "changed: all is replaced", given: []projecttest.Fact{registered}, when: changed,
-			then: `{"name":"web","repository":"r2","registered":"2026-01-01T00:01:00Z"}`,
+			Name: "changed: all is replaced", Given: []projecttest.Fact{registered}, When: changed,
+			Then: `{"name":"web","repository":"r2","registered":"2026-01-01T00:01:00Z"}`,
 		},
 		{
-			name: "ended: what was said stays", given: []projecttest.Fact{registered, changed}, when: ended,
-			then: `{"name":"web","repository":"r2","registered":"2026-01-01T00:01:00Z","ended":"2026-01-01T00:03:00Z"}`,
+			Name: "ended: what was said stays", Given: []projecttest.Fact{registered, changed}, When: ended,
+			Then: `{"name":"web","repository":"r2","registered":"2026-01-01T00:01:00Z","ended":"2026-01-01T00:03:00Z"}`,
 		},
 		{
-			name: "registered after it ended", given: []projecttest.Fact{registered, ended},
-			when: web(events.ModuleRegistered{ModuleSpec: events.ModuleSpec{Module: "web"}}),
-			then: `{"name":"web","registered":"2026-01-01T00:03:00Z"}`,
+			Name: "registered after it ended", Given: []projecttest.Fact{registered, ended},
+			When: web(events.ModuleRegistered{ModuleSpec: events.ModuleSpec{Module: "web"}}),
+			Then: `{"name":"web","registered":"2026-01-01T00:03:00Z"}`,
 		},
 		{
-			name: "at its effective time", when: projecttest.Fact{Ref: registered.Ref, Data: events.ModuleRegistered{ModuleSpec: events.ModuleSpec{Module: "web"}}, Effective: projecttest.Recorded(0).AddDate(-1, 0, 0)},
-			then: `{"name":"web","registered":"2025-01-01T00:00:00Z"}`,
+			Name: "at its effective time", When: projecttest.Fact{Ref: registered.Ref, Data: events.ModuleRegistered{ModuleSpec: events.ModuleSpec{Module: "web"}}, Effective: projecttest.Recorded(0).AddDate(-1, 0, 0)},
+			Then: `{"name":"web","registered":"2025-01-01T00:00:00Z"}`,
 		},
-		{name: "backfilled: nothing that stands is changed", given: []projecttest.Fact{registered}, when: backfilled},
-		{name: "of another aggregate", when: projecttest.Fact{Ref: es.Ref{Aggregate: events.AggregateNode, Key: "web"}, Data: events.NodeRegistered{Node: "web"}}},
-		{name: "changed without being known", when: changed, fails: perkey.ErrUntold.Error()},
-		{name: "ended without being known", when: ended, fails: "chain-modules: event 1 (module.ended.v1 of module web)"},
-		{name: "told of another", when: web(events.ModuleRegistered{ModuleSpec: events.ModuleSpec{Module: "db"}}), fails: "a record of db stands under key web"},
+		{Name: "backfilled: nothing that stands is changed", Given: []projecttest.Fact{registered}, When: backfilled},
+		{Name: "of another aggregate", When: projecttest.Fact{Ref: es.Ref{Aggregate: events.AggregateNode, Key: "web"}, Data: events.NodeRegistered{Node: "web"}}},
+		{Name: "changed without being known", When: changed, Fails: perkey.ErrUntold.Error()},
+		{Name: "ended without being known", When: ended, Fails: "chain-modules: event 1 (module.ended.v1 of module web)"},
+		{Name: "told of another", When: web(events.ModuleRegistered{ModuleSpec: events.ModuleSpec{Module: "db"}}), Fails: "a record of db stands under key web"},
 	})
-}
-
-func check(t *testing.T, cases []scenario) {
-	t.Helper()
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			outcome := projecttest.Spec(t, events.Registry(), modules.New).Given(c.given...).When(c.when)
-			switch {
-			case c.fails != "":
-				outcome.ThenFails(c.fails)
-			case c.then == "":
-				outcome.ThenNothing()
-			default:
-				outcome.Then(project.Value{Key: c.when.Ref.Key, Data: []byte(c.then)})
-			}
-		})
-	}
-}
-
-// scenario is one event with those before it, and the value it leads to: none when then is empty.
-type scenario struct {
-	name  string
-	given []projecttest.Fact
-	when  projecttest.Fact
-	then  string
-	fails string
 }
 
 func TestUnknownData(t *testing.T) {
 	t.Parallel()
-	_, err := modules.New().Fold(es.Event{Sequence: 7, Type: "module.later.v1", Ref: es.Ref{Aggregate: "module", Key: "k1"}})
-	if !errors.Is(err, es.ErrUnknownType) {
-		t.Errorf("data of a newer program gave error %v", err)
-	}
+	viewtest.CheckUnknown(t, modules.New, false)
 }

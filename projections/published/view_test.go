@@ -3,14 +3,12 @@ package published_test
 import (
 	"testing"
 
-	"github.com/cockroachdb/errors"
-
 	"catenary/es"
-	"catenary/es/project"
 	"catenary/es/project/projecttest"
 	"catenary/events"
 	"catenary/projections/perkey"
 	"catenary/projections/published"
+	"catenary/projections/viewtest"
 )
 
 func TestView(t *testing.T) {
@@ -34,71 +32,41 @@ func TestView(t *testing.T) {
 	sentForAnother.OnBehalfOf = "p9"
 	digest := events.Reference{Artifact: "sha256:ab"}
 	facts := func(f ...projecttest.Fact) []projecttest.Fact { return f }
-	check(t, []scenario{
-		{name: "recorded", when: recorded, then: plain + `}`},
+	viewtest.Check(t, published.New, []viewtest.Row{
+		{Name: "recorded", When: recorded, Then: plain + `}`},
 		{
-			name: "an artifact", when: of(es.Key("sha256:ab"))(events.PublicationRecorded{Reference: digest}),
-			then: `{"artifact":"sha256:ab","at":"2026-01-01T00:01:00Z"}`,
+			Name: "an artifact", When: of(es.Key("sha256:ab"))(events.PublicationRecorded{Reference: digest}),
+			Then: `{"artifact":"sha256:ab","at":"2026-01-01T00:01:00Z"}`,
 		},
-		{name: "attested", given: facts(recorded), when: attested, then: plain + `,"attestations":[` + attestation + `]}`},
+		{Name: "attested", Given: facts(recorded), When: attested, Then: plain + `,"attestations":[` + attestation + `]}`},
 		{
-			name: "attested twice", given: facts(recorded, attested), when: attested,
-			then: plain + `,"attestations":[` + attestation + `,` + attestation + `]}`,
-		},
-		{
-			name: "vetoed", given: facts(recorded), when: vetoed,
-			then: plain + `,"vetoed":{"by":"a1","reason":"broken","at":"2026-01-01T00:02:00Z"}}`,
+			Name: "attested twice", Given: facts(recorded, attested), When: attested,
+			Then: plain + `,"attestations":[` + attestation + `,` + attestation + `]}`,
 		},
 		{
-			name: "vetoed by a tool on somebody's behalf", given: facts(recorded), when: sentForAnother,
-			then: plain + `,"vetoed":{"by":"p9","reason":"broken","at":"2026-01-01T00:02:00Z"}}`,
+			Name: "vetoed", Given: facts(recorded), When: vetoed,
+			Then: plain + `,"vetoed":{"by":"a1","reason":"broken","at":"2026-01-01T00:02:00Z"}}`,
 		},
 		{
-			name: "vetoed again", given: facts(recorded, vetoed), when: sentForAnother,
-			then: plain + `,"vetoed":{"by":"p9","reason":"broken","at":"2026-01-01T00:03:00Z"}}`,
+			Name: "vetoed by a tool on somebody's behalf", Given: facts(recorded), When: sentForAnother,
+			Then: plain + `,"vetoed":{"by":"p9","reason":"broken","at":"2026-01-01T00:02:00Z"}}`,
 		},
-		{name: "lifted", given: facts(recorded, vetoed), when: lifted, then: plain + `}`},
 		{
-			name: "recorded again: what was said about it stays", given: facts(recorded, attested, vetoed), when: recorded,
-			then: plain + `,"attestations":[` + attestation + `],"vetoed":{"by":"a1","reason":"broken","at":"2026-01-01T00:03:00Z"}}`,
+			Name: "vetoed again", Given: facts(recorded, vetoed), When: sentForAnother,
+			Then: plain + `,"vetoed":{"by":"p9","reason":"broken","at":"2026-01-01T00:03:00Z"}}`,
 		},
-		{name: "attested without being known", when: attested, fails: perkey.ErrUntold.Error()},
-		{name: "vetoed without being known", when: vetoed, fails: perkey.ErrUntold.Error()},
-		{name: "lifted without being known", when: lifted, fails: perkey.ErrUntold.Error()},
+		{Name: "lifted", Given: facts(recorded, vetoed), When: lifted, Then: plain + `}`},
+		{
+			Name: "recorded again: what was said about it stays", Given: facts(recorded, attested, vetoed), When: recorded,
+			Then: plain + `,"attestations":[` + attestation + `],"vetoed":{"by":"a1","reason":"broken","at":"2026-01-01T00:03:00Z"}}`,
+		},
+		{Name: "attested without being known", When: attested, Fails: perkey.ErrUntold.Error()},
+		{Name: "vetoed without being known", When: vetoed, Fails: perkey.ErrUntold.Error()},
+		{Name: "lifted without being known", When: lifted, Fails: perkey.ErrUntold.Error()},
 	})
-}
-
-func check(t *testing.T, cases []scenario) {
-	t.Helper()
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			outcome := projecttest.Spec(t, events.Registry(), published.New).Given(c.given...).When(c.when)
-			switch {
-			case c.fails != "":
-				outcome.ThenFails(c.fails)
-			case c.then == "":
-				outcome.ThenNothing()
-			default:
-				outcome.Then(project.Value{Key: c.when.Ref.Key, Data: []byte(c.then)})
-			}
-		})
-	}
-}
-
-// scenario is one event with those before it, and the value it leads to: none when then is empty.
-type scenario struct {
-	name  string
-	given []projecttest.Fact
-	when  projecttest.Fact
-	then  string
-	fails string
 }
 
 func TestUnknownData(t *testing.T) {
 	t.Parallel()
-	_, err := published.New().Fold(es.Event{Sequence: 7, Type: "publication.later.v1", Ref: es.Ref{Aggregate: "publication", Key: "k1"}})
-	if !errors.Is(err, es.ErrUnknownType) {
-		t.Errorf("data of a newer program gave error %v", err)
-	}
+	viewtest.CheckUnknown(t, published.New, false)
 }
