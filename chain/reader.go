@@ -67,19 +67,6 @@ func Get[T Record](ctx context.Context, r *Reader, kind Kind[T], names ...string
 	if err != nil {
 		return Entry[T]{}, err
 	}
-	return get(ctx, r, kind, key, names)
-}
-
-// GetKey gives the newest value of the record that stands under a key.
-func GetKey[T Record](ctx context.Context, r *Reader, kind Kind[T], key string) (Entry[T], error) {
-	names, err := es.SplitKey(key)
-	if err != nil {
-		return Entry[T]{}, err
-	}
-	return Get(ctx, r, kind, names...)
-}
-
-func get[T Record](ctx context.Context, r *Reader, kind Kind[T], key string, names []string) (Entry[T], error) {
 	b, err := r.bucket(ctx, kind.bucket)
 	if err != nil {
 		return Entry[T]{}, err

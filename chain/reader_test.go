@@ -39,10 +39,6 @@ func TestGet(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("entry (-want +got):\n%s", diff)
 	}
-	byKey, err := chain.GetKey(t.Context(), r, chain.Assignments, "a=2Eb.x=2Fy")
-	if diff := cmp.Diff(want, byKey); diff != "" || err != nil {
-		t.Errorf("by key: error %v, entry (-want +got):\n%s", err, diff)
-	}
 	version, err := chain.Get(t.Context(), r, chain.Publications, "shop", "1.20")
 	if err != nil || version.Value.Package.Version != "1.20" {
 		t.Errorf("publication is %+v with error %v", version, err)
@@ -73,11 +69,7 @@ func TestReadsRefuseWhatCannotBeAKey(t *testing.T) {
 	r := newBuckets().reader()
 	ctx := t.Context()
 	for name, read := range map[string]func() error{
-		"get": func() error { _, err := chain.Get(ctx, r, chain.Assignments, "n1"); return err },
-		"get by key": func() error {
-			_, err := chain.GetKey(ctx, r, chain.Assignments, "n1.*")
-			return err
-		},
+		"get":     func() error { _, err := chain.Get(ctx, r, chain.Assignments, "n1"); return err },
 		"history": func() error { _, err := chain.History(ctx, r, chain.Assignments, "n1", ""); return err },
 		"as-of":   func() error { _, err := chain.AsOf(ctx, r, chain.Assignments, noon, "n1", "\x00"); return err },
 		"list":    func() error { _, err := chain.List(ctx, r, chain.Assignments, chain.Query{Node: "\u200b"}); return err },

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"iter"
 	"slices"
 	"strings"
 
@@ -74,6 +75,24 @@ func (h Head) Verify(m Message) (Head, error) {
 			m.Sequence, m.Subject, found, h.Sequence, sum), ErrBrokenChain)
 	}
 	return Head{Sequence: m.Sequence, Hash: sum}, nil
+}
+
+// VerifyChain passes messages through and checks that they follow the head without a hole, a change or a swap. It ends
+// with an error marked [ErrBrokenChain] at the first message that does not. The head is moved as the messages pass.
+func VerifyChain(head *Head, messages iter.Seq2[Message, error]) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		for m, err := range messages {
+			if err == nil {
+				var next Head
+				if next, err = head.Verify(m); err == nil {
+					*head = next
+				}
+			}
+			if !yield(m, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // sum hashes the previous hash, the subject, our headers sorted by name, and the body, each preceded by its length so that

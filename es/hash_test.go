@@ -3,7 +3,6 @@ package es_test
 import (
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -208,17 +207,5 @@ func TestVerifyChainEndsWithTheFirstError(t *testing.T) {
 	}
 	if len(got) != 2 || got[0] != nil || !errors.Is(got[1], lost) {
 		t.Errorf("errors %v, want none and then the source's own", got)
-	}
-}
-
-func TestFold(t *testing.T) {
-	t.Parallel()
-	got := es.Fold(map[string]int{}, func(s map[string]int, e string) map[string]int {
-		s = maps.Clone(s)
-		s[e] = len(s)
-		return s
-	}, "a", "b", "c")
-	if diff := cmp.Diff(map[string]int{"a": 0, "b": 1, "c": 2}, got); diff != "" {
-		t.Errorf("folded (-want +got):\n%s", diff)
 	}
 }

@@ -64,7 +64,7 @@ type ClusterLayout struct {
 }
 
 // Layout is a server with Catenary's two accounts. Its zero sections are left out of the text, so that the accounts alone
-// can be printed for a server that is configured elsewhere.
+// can be rendered for a server that is configured elsewhere.
 type Layout struct {
 	// ServerName must be unique in a cluster.
 	ServerName string
@@ -88,8 +88,8 @@ type Layout struct {
 	Cluster      *ClusterLayout
 }
 
-// Config renders the layout as nats-server configuration text. It is the one source of the accounts: the embedded server
-// parses it, and `catenary` prints it for servers that exist already. It gives ErrLayout.
+// Config renders the layout as nats-server configuration text. It is the one source of the accounts, which the embedded
+// server parses. It gives ErrLayout.
 func (l Layout) Config() (string, error) {
 	if err := l.validate(); err != nil {
 		return "", err
