@@ -65,8 +65,7 @@ func NewService(ctx context.Context, cfg ServiceConfig) (*Service, error) {
 		micro.WithEndpointSubject(CommandPrefix+".*.*"),
 		micro.WithEndpointMetadata(map[string]string{"commands": strings.Join(cfg.Commands, " ")}))
 	if err != nil {
-		s.Stop()
-		return nil, errors.Wrap(err, "start the command service")
+		return nil, errors.CombineErrors(errors.Wrap(err, "start the command service"), s.Stop())
 	}
 	return s, nil
 }
