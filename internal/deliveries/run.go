@@ -1,6 +1,7 @@
 package deliveries
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -269,7 +270,7 @@ func (r *runner) step() error {
 	case <-timer.C:
 		if time.Since(r.last) >= r.cfg.Patience {
 			return errors.Mark(errors.Newf("nothing could be recorded for %s (%s); what was recorded before stays: run the same import again to go on",
-				r.cfg.Patience, r.obstacle), ErrStopped)
+				r.cfg.Patience, cmp.Or(r.obstacle, "no answer came")), ErrStopped)
 		}
 	}
 	r.send()

@@ -225,11 +225,16 @@ func TestRunBounds(t *testing.T) {
 func TestRunGivesUp(t *testing.T) {
 	t.Parallel()
 	in := input(t, row(1, "e", "a", "1"))
-	_, _, err := run(t, in, &bus{model: newModel(), trouble: func(int) trouble { return lost }}, Config{Patience: 50 * time.Millisecond})
+	// Long enough for an answer on a busy machine.
+	_, _, err := run(t, in, &bus{model: newModel(), trouble: func(int) trouble { return lost }}, Config{Patience: 500 * time.Millisecond})
 	if !errors.Is(err, ErrStopped) || !strings.Contains(err.Error(), "lost") {
 		t.Errorf("got %v, want it stopped for the lost answers", err)
 	}
 	plan, _ := examine(t, in)
+	silent := posterFunc(func(dispatch.Request, func(es.Answer, error)) {})
+	if _, err := Run(context.Background(), in, plan, Config{Poster: silent, Patience: time.Millisecond}); !errors.Is(err, ErrStopped) || !strings.Contains(err.Error(), "no answer came") {
+		t.Errorf("got %v, want it stopped for want of an answer", err)
+	}
 	denied := errors.Mark(errors.New("denied"), dispatch.ErrDenied)
 	_, err = Run(context.Background(), in, plan, Config{Poster: posterFunc(func(_ dispatch.Request, done func(es.Answer, error)) { done(es.Answer{}, denied) })})
 	if !errors.Is(err, dispatch.ErrDenied) {
