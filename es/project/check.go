@@ -152,10 +152,15 @@ func (c *check) same(want planned, have found) {
 	}
 }
 
-// finish looks at what the bucket has beyond the fold. When the whole stream was folded, only values of later events may
-// stand there.
-func (c *check) finish(ctx context.Context, whole bool) error {
+// finish looks at what the bucket has beyond the fold. When the whole stream was folded, only values of events that the
+// store has got since may stand there.
+func (c *check) finish(ctx context.Context, store es.Store, whole bool) error {
 	state, err := c.bucket.State(ctx)
+	if err != nil {
+		return err
+	}
+	// Asked after the bucket was: an event is in the stream before its values are in a bucket.
+	newest, err := store.Tail(ctx)
 	if err != nil {
 		return err
 	}
@@ -172,6 +177,8 @@ func (c *check) finish(ctx context.Context, whole bool) error {
 			c.differ(KindForeign, have, have.foreign.Error())
 		case have.Meta.Position.Sequence <= c.tail:
 			c.differ(KindExtra, have, fmt.Sprintf("says that it is value %s, which the fold does not give here", have.Meta.Position))
+		case have.Meta.Position.Sequence > newest:
+			c.differ(KindExtra, have, fmt.Sprintf("says that it is value %s, but the stream ends at event %d: it was cut short, or is another one", have.Meta.Position, newest))
 		default:
 			c.sealed = true
 		}

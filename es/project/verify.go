@@ -29,7 +29,7 @@ type Verification struct {
 // that no more than the views' own state is held.
 //
 // Projectors may go on meanwhile: what counts is the stream's tail at the time of the call, and values of later events are
-// no differences. A bucket that is behind is waited for, as long as it moves.
+// no differences, as long as the stream has those events. A bucket that is behind is waited for, as long as it moves.
 //
 // What it finds is in the report and no error. It gives errors marked [es.ErrUnavailable], and the context's.
 func Verify(ctx context.Context, v Verification) (Report, error) {
@@ -55,7 +55,7 @@ func Verify(ctx context.Context, v Verification) (Report, error) {
 		return Report{}, errors.Wrapf(err, "verify after event %d", report.Events)
 	}
 	for _, c := range checks {
-		if err := c.finish(ctx, report.Chain == ""); err != nil {
+		if err := c.finish(ctx, v.Store, report.Chain == ""); err != nil {
 			return Report{}, errors.Wrapf(err, "verify bucket %s", c.report.Name)
 		}
 		report.Buckets = append(report.Buckets, c.report)

@@ -112,6 +112,27 @@ func TestVerifyBehind(t *testing.T) {
 	}
 }
 
+// TestVerifyFindsAStreamThatWasCutShort covers case A11: the buckets know of events that the stream does not have.
+func TestVerifyFindsAStreamThatWasCutShort(t *testing.T) {
+	t.Parallel()
+	facts := history(40)
+	for _, left := range []int{0, 1, 30} {
+		t.Run(fmt.Sprintf("to %d events", left), func(t *testing.T) {
+			t.Parallel()
+			b := &projecttest.Bucket{}
+			projecttest.Run(t, config(store(t, facts...), spec(newSums, b)), 40)
+			report := verify(t, store(t, facts[:left]...), newSums, b)
+			found := report.Buckets[0]
+			if report.OK() || len(found.Differences) == 0 {
+				t.Fatalf("report %+v", report)
+			}
+			if d := found.Differences[len(found.Differences)-1]; d.Kind != project.KindExtra || !strings.Contains(d.Detail, fmt.Sprintf("the stream ends at event %d", left)) {
+				t.Errorf("last difference %+v", d)
+			}
+		})
+	}
+}
+
 func TestVerifyListsNoMoreThanItShould(t *testing.T) {
 	t.Parallel()
 	s := store(t, history(200)...)
