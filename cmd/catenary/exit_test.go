@@ -42,6 +42,13 @@ func TestExitCodes(t *testing.T) {
 		{"get freezes --node n1", exitUsage, "do not belong to a node"},
 		{"get nodes exit-node --node exit-node", exitUsage, "one or the other"},
 		{"get nodes --limit -1", exitUsage, "limit"},
+		{"get nodes --limit 0", exitUsage, "from 1"},
+		{"log --cursor last", exitUsage, "decimal"},
+		{"import deliveries - --in-flight 0", exitUsage, "from 1 to 8192"},
+		{"import deliveries - --in-flight 999999999", exitUsage, "from 1 to 8192"},
+		{"import deliveries - --confirm-ended all", exitUsage, "decimal"},
+		{"assign exit-node exit-module --package p@1 --expect-version 1e5", exitUsage, "decimal"},
+		{"assign exit-node exit-module --package p@1 --expect-version 0x1", exitUsage, "decimal"},
 		{"get assignments --cursor a..b", exitUsage, "cursor"},
 		{"get node exit-node --as-of yesterday", exitUsage, "RFC 3339"},
 		{"assign exit-node exit-module", exitUsage, "--package"},
@@ -76,6 +83,7 @@ func TestExitCodes(t *testing.T) {
 		{"assign exit-node exit-module --package p@2 --effective 2000-01-01T00:00:00Z", exitRefused, "backfill"},
 
 		{"assign exit-node exit-module --package p@2 --expect-version 77", exitConflict, "version 1, not 77"},
+		{"assign exit-node exit-module --package p@2 --expect-version 012", exitConflict, "version 1, not 12"},
 
 		{"--server nats://127.0.0.1:1 get nodes", exitUnreachable, "127.0.0.1:1"},
 		{"--server nats://127.0.0.1:1 assign n m --package p@1", exitUnreachable, "catenary up"},

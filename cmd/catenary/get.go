@@ -43,7 +43,7 @@ func (a *app) listCommand(k kind) *cobra.Command {
 	flags.StringVar(&q.Node, "node", "", "only those of this `node`")
 	flags.StringVar(&q.Module, "module", "", "only those of this `module`")
 	flags.BoolVar(&q.All, "all", false, "also those that ended")
-	flags.IntVar(&q.Limit, "limit", 0, "at most so many (default all)")
+	flags.Var(amount(&q.Limit, 1), "limit", "at most so many (default all)")
 	flags.StringVar(&q.Cursor, "cursor", "", "go on after a page; the page before tells its `cursor`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 && q != (chain.Query{}) && q != (chain.Query{All: true}) {

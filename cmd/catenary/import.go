@@ -59,7 +59,7 @@ func (a *app) importCommand() *cobra.Command {
 }
 
 func (a *app) importDeliveriesCommand() *cobra.Command {
-	c := importConfig{wait: waitFlag(importWait)}
+	c := importConfig{wait: waitFlag(importWait), inFlight: deliveries.DefaultInFlight}
 	var confirmed int
 	cmd := &cobra.Command{
 		Use: "deliveries FILE|-", Short: "Bring in a history of deliveries", Long: importHelp, Args: cobra.ExactArgs(1),
@@ -73,8 +73,8 @@ func (a *app) importDeliveriesCommand() *cobra.Command {
 	flags.StringVar(&c.source, "source", "", "`name` of the history; rows are told apart within it (default the file's name)")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "say what would be done, and do nothing")
 	flags.BoolVar(&c.strict, "strict", false, "record nothing when a line is no row, and stop at the first row that is refused")
-	flags.IntVar(&confirmed, "confirm-ended", 0, "the exact `number` of assignments that an import ends, when it ends more than it begins")
-	flags.IntVar(&c.inFlight, "in-flight", deliveries.DefaultInFlight, "how many commands may wait for an answer")
+	flags.Var(amount(&confirmed, 0), "confirm-ended", "the exact `number` of assignments that an import ends, when it ends more than it begins")
+	flags.Var(numberFlag[int]{&c.inFlight, 1, deliveries.MaxInFlight}, "in-flight", "how many commands may wait for an answer")
 	flags.Var(&c.wait, "wait", "wait until all of it can be read: true, false or how long")
 	flags.Lookup("wait").NoOptDefVal = "true"
 	c.output = formatFlag(cmd, "")
@@ -84,9 +84,6 @@ func (a *app) importDeliveriesCommand() *cobra.Command {
 		}
 		if (c.state == "") != c.stateTime.IsZero() {
 			return usagef("--state and --state-time go together: what ran, and when")
-		}
-		if c.inFlight < 1 {
-			return usagef("--in-flight is %d: at least one command must be sent at a time", c.inFlight)
 		}
 		return a.importDeliveries(cmd.Context(), c, args[0])
 	}

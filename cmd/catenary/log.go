@@ -43,15 +43,12 @@ func (a *app) logCommand() *cobra.Command {
 	flags.StringVar(&actor, "actor", "", "only by this `actor`, or on their behalf")
 	flags.Var(timeFlag{a, &q.Since}, "since", "only recorded at this `time` or later: "+timesHelp)
 	flags.Var(timeFlag{a, &q.Until}, "until", "only recorded at this `time` or before")
-	flags.IntVar(&q.Limit, "limit", 0, "at most so many (default all)")
-	flags.Uint64Var(&q.Before, "cursor", 0, "go on after a page; the page before tells its `cursor`")
+	flags.Var(amount(&q.Limit, 1), "limit", "at most so many (default all; 10 to begin --follow with)")
+	flags.Var(version(&q.Before), "cursor", "go on after a page; the page before tells its `cursor`")
 	flags.BoolVar(&follow, "follow", false, "go on with new events as they are recorded")
 	cmd.MarkFlagsMutuallyExclusive("follow", "until")
 	cmd.MarkFlagsMutuallyExclusive("follow", "cursor")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if q.Limit < 0 {
-			return usagef("--limit is %d: give a number above zero", q.Limit)
-		}
 		if key != "" {
 			q.Keys = storedKeys(key)
 		}

@@ -35,7 +35,7 @@ func (a *app) writeFlags(cmd *cobra.Command) *writeFlags {
 	w := &writeFlags{wait: waitFlag(defaultWait), output: formatFlag(cmd, formatJSON)}
 	flags := cmd.Flags()
 	flags.StringVar(&w.options.ID, "id", "", "the command's `UUID`: sent again with the same one, it is done once (default a new one)")
-	flags.Uint64Var(&w.expected, "expect-version", 0, "only if the record has this `version`; 0 if there shall be none yet")
+	flags.Var(version(&w.expected), "expect-version", "only if the record has this `version`; 0 if there shall be none yet")
 	flags.Var(timeFlag{a, &w.options.Effective}, "effective", "`time` since when it is so (default now): "+timesHelp)
 	flags.BoolVar(&w.options.Backfill, "backfill", false, "only add to history, at the --effective time; what stands stays")
 	flags.StringVar(&w.options.OnBehalfOf, "on-behalf-of", "", "`name` of the person or system you act for")

@@ -30,6 +30,8 @@ var ErrRefused = errors.New("the writer refused a row")
 const (
 	// DefaultInFlight keeps a writer busy that makes one durable append of all that waits.
 	DefaultInFlight = 256
+	// MaxInFlight is as many as a writer lets wait: what is sent beyond that is only sent again.
+	MaxInFlight = 8192
 	// DefaultPatience is long enough for a server to be restarted.
 	DefaultPatience = 2 * time.Minute
 	// lookahead is how many steps are read ahead for each that may be in flight, to find some of keys that are not waiting.
