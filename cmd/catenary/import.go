@@ -50,7 +50,7 @@ type importConfig struct {
 	strict    bool
 	confirmed *int
 	inFlight  int
-	wait      waitFlag
+	wait      time.Duration
 	output    *format
 }
 
@@ -59,7 +59,7 @@ func (a *app) importCommand() *cobra.Command {
 }
 
 func (a *app) importDeliveriesCommand() *cobra.Command {
-	c := importConfig{wait: waitFlag(importWait), inFlight: deliveries.DefaultInFlight}
+	c := importConfig{inFlight: deliveries.DefaultInFlight}
 	var confirmed int
 	cmd := &cobra.Command{
 		Use: "deliveries FILE|-", Short: "Bring in a history of deliveries", Long: importHelp, Args: cobra.ExactArgs(1),
@@ -75,8 +75,7 @@ func (a *app) importDeliveriesCommand() *cobra.Command {
 	flags.BoolVar(&c.strict, "strict", false, "record nothing when a line is no row, and stop at the first row that is refused")
 	flags.Var(amount(&confirmed, 0), "confirm-ended", "the exact `number` of assignments that an import ends, when it ends more than it begins")
 	flags.Var(numberFlag[int]{&c.inFlight, 1, deliveries.MaxInFlight}, "in-flight", "how many commands may wait for an answer")
-	flags.Var(&c.wait, "wait", "wait until all of it can be read: true, false or how long")
-	flags.Lookup("wait").NoOptDefVal = "true"
+	addWait(flags, &c.wait, importWait, "`how-long` to wait until all of it can be read, such as 10m; false for not at all")
 	c.output = formatFlag(cmd, "")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if flags.Changed("confirm-ended") {
@@ -166,7 +165,7 @@ func (a *app) runImport(ctx context.Context, s *session, c importConfig, in deli
 	err = errors.CombineErrors(err, pipeline.Close())
 	report.bar.end()
 	if err == nil {
-		a.awaitImported(ctx, s, summary.Sequence, time.Duration(c.wait))
+		a.awaitImported(ctx, s, summary.Sequence, c.wait)
 	}
 	if shown := a.showImport(*c.output, importReport{Summary: summary, Seconds: took.Seconds(), Problems: report.all()}, err == nil); shown != nil {
 		return errors.CombineErrors(err, shown)

@@ -27,20 +27,19 @@ const defaultWait = 5 * time.Second
 type writeFlags struct {
 	options  dispatch.Options
 	expected uint64
-	wait     waitFlag
+	wait     time.Duration
 	output   *format
 }
 
 func (a *app) writeFlags(cmd *cobra.Command) *writeFlags {
-	w := &writeFlags{wait: waitFlag(defaultWait), output: formatFlag(cmd, formatJSON)}
+	w := &writeFlags{output: formatFlag(cmd, formatJSON)}
 	flags := cmd.Flags()
 	flags.StringVar(&w.options.ID, "id", "", "the command's `UUID`: sent again with the same one, it is done once (default a new one)")
 	flags.Var(version(&w.expected), "expect-version", "only if the record has this `version`; 0 if there shall be none yet")
 	flags.Var(timeFlag{a, &w.options.Effective}, "effective", "`time` since when it is so (default now): "+timesHelp)
 	flags.BoolVar(&w.options.Backfill, "backfill", false, "only add to history, at the --effective time; what stands stays")
 	flags.StringVar(&w.options.OnBehalfOf, "on-behalf-of", "", "`name` of the person or system you act for")
-	flags.Var(&w.wait, "wait", "wait until it can be read: true, false or how long")
-	flags.Lookup("wait").NoOptDefVal = "true"
+	addWait(flags, &w.wait, defaultWait, "`how-long` to wait until it can be read, such as 10s; false for not at all")
 	return w
 }
 
@@ -55,30 +54,45 @@ func (w *writeFlags) complete(cmd *cobra.Command) error {
 	return nil
 }
 
-// waitFlag is a span of time, or true for the usual one, or false for none.
-type waitFlag time.Duration
+// waitFlag is a span of time, or true for the usual one, or false for none. It takes a value always: with an optional one
+// "--wait 10s" would be a flag and an argument.
+type waitFlag struct {
+	value *time.Duration
+	usual time.Duration
+}
 
-var _ pflag.Value = (*waitFlag)(nil)
+var _ pflag.Value = waitFlag{}
+
+// addWait adds the flag, with the usual span as its default.
+func addWait(flags *pflag.FlagSet, value *time.Duration, usual time.Duration, usage string) {
+	*value = usual
+	flags.Var(waitFlag{value, usual}, "wait", usage)
+}
 
 // String gives the span.
-func (f *waitFlag) String() string { return time.Duration(*f).String() }
+func (f waitFlag) String() string {
+	if f.value == nil {
+		return ""
+	}
+	return f.value.String()
+}
 
 // Set reads true, false or a span.
-func (f *waitFlag) Set(text string) error {
+func (f waitFlag) Set(text string) error {
 	if yes, err := strconv.ParseBool(text); err == nil {
-		*f = waitFlag(map[bool]time.Duration{true: defaultWait}[yes])
+		*f.value = map[bool]time.Duration{true: f.usual}[yes]
 		return nil
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
 		return usagef("it is true, false or a span of time such as 10s")
 	}
-	*f = waitFlag(d)
+	*f.value = d
 	return nil
 }
 
 // Type is shown in the help.
-func (f *waitFlag) Type() string { return "wait" }
+func (f waitFlag) Type() string { return "how-long" }
 
 // write sends a payload and shows the answer.
 func (a *app) write(cmd *cobra.Command, w *writeFlags, what string, p es.Payload) error {
@@ -112,7 +126,7 @@ func (a *app) sendAll(ctx context.Context, w *writeFlags, list []sending) error 
 			}
 			last = max(last, answer.Sequence)
 		}
-		a.awaitShown(ctx, s, last, time.Duration(w.wait))
+		a.awaitShown(ctx, s, last, w.wait)
 		return nil
 	})
 }
