@@ -70,7 +70,7 @@ func (p *Pipeline) publish(r Request, done func(es.Answer, error)) error {
 	if p.closed {
 		return nats.ErrConnectionClosed
 	}
-	m := message(r)
+	m := message(CommandPrefix, r)
 	m.Reply = p.inbox + strconv.FormatUint(p.next, 10)
 	if err := p.conn.PublishMsg(m); err != nil {
 		return err
