@@ -90,6 +90,10 @@ func NewInboxService(ctx context.Context, cfg InboxServiceConfig) (*InboxService
 			return nil, errors.CombineErrors(errors.Wrapf(err, "serve %s", e.subject), s.Stop())
 		}
 	}
+	// Whoever is told that the service runs must not be told by the server that nobody listens.
+	if err := cfg.Conn.Flush(); err != nil {
+		return nil, errors.CombineErrors(errors.Wrap(err, "start the inbox service"), s.Stop())
+	}
 	return s, nil
 }
 
