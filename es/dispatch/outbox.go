@@ -94,13 +94,12 @@ func OpenOutbox(cfg OutboxConfig) (*Outbox, error) {
 		return nil, err
 	}
 	o := &Outbox{cfg: cfg, lock: lock, changed: make(chan struct{}, 1)}
-	o.file, o.pending, err = openOutboxFile(filepath.Join(cfg.Dir, outboxName))
+	o.file, o.pending, o.next, err = openOutboxFile(filepath.Join(cfg.Dir, outboxName))
 	if err != nil {
 		return nil, errors.CombineErrors(err, lock.release())
 	}
 	for _, item := range o.pending {
 		o.bytes += item.size
-		o.next = item.number + 1
 	}
 	return o, nil
 }
@@ -128,7 +127,7 @@ func (o *Outbox) Send(ctx context.Context, r Request) (es.Answer, error) {
 	if o.broken != nil {
 		return es.Answer{}, errors.Wrapf(o.broken, "keep %s", name)
 	}
-	record, err := putRecord(o.next, r)
+	record, err := putRecord(o.next, r, o.file.size)
 	if err != nil {
 		return es.Answer{}, errors.Wrapf(err, "keep %s", name)
 	}
@@ -137,8 +136,9 @@ func (o *Outbox) Send(ctx context.Context, r Request) (es.Answer, error) {
 		return es.Answer{}, errors.Mark(errors.Newf("keep %s: the outbox %s holds %d commands of %d bytes, and its limit is %d", name, o.cfg.Dir, len(o.pending), o.bytes, o.cfg.MaxBytes), ErrOutboxFull)
 	}
 	if err := o.file.append(record, true); err != nil {
-		// What is in the file now can't be told from here: it is read when the outbox is opened again.
-		o.broken = errors.Wrap(err, "the outbox must be opened again")
+		if errors.Is(err, errOutboxUnsure) {
+			o.broken = errors.Wrap(err, "the outbox must be opened again")
+		}
 		return es.Answer{}, errors.Wrapf(err, "keep %s", name)
 	}
 	o.pending = append(o.pending, outboxItem{number: o.next, size: size, request: r})
@@ -258,11 +258,15 @@ func (o *Outbox) settle(item outboxItem, answer es.Answer) error {
 	}
 	o.pending = o.pending[1:]
 	o.bytes -= item.size
-	err := o.file.append(doneRecord(item.number), false)
+	record, err := doneRecord(item.number, o.file.size)
+	if err == nil {
+		err = o.file.append(record, false)
+	}
 	if err == nil {
 		err = o.compact()
 	}
 	if err != nil {
+		// It may be taken for one that waits: when the outbox is opened again it is sent once more.
 		o.broken = errors.Wrap(err, "the outbox must be opened again")
 	}
 	return err

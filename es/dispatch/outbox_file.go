@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/cockroachdb/errors"
 	"golang.org/x/sys/unix"
@@ -25,12 +26,15 @@ const (
 	fileMode    = 0o600
 )
 
-// A record is: magic, length of the body, checksum of the body, body. The body is msgpack. All numbers are big-endian.
+// A record is: magic, length of the body, checksum, body. The body is msgpack, and all numbers are big-endian. The checksum
+// covers the record's place in the file too, so that a record inside of another's body is none.
 const (
 	recordMagic  = "CoB1"
 	recordHeader = len(recordMagic) + 4 + 4
 	// maxRecordBytes bounds a body: the largest command with its headers.
 	maxRecordBytes = MaxBodyBytes + 64<<10
+	// maxRefusedBytes bounds the file of refused commands, which only people make smaller.
+	maxRefusedBytes = 64 << 20
 )
 
 // outboxRecord is the body of a record: a command that is taken, or the number of one that is done.
@@ -49,39 +53,41 @@ type storedRequest struct {
 	Body        []byte            `json:"body"`
 }
 
-func putRecord(number uint64, r Request) ([]byte, error) {
+// putRecord is the record of a command that is taken, for a place in the file.
+func putRecord(number uint64, r Request, at int64) ([]byte, error) {
 	s := &storedRequest{Aggregate: r.Aggregate, Verb: r.Verb, ContentType: r.ContentType, Headers: map[string]string{}, Body: r.Body}
 	writeOptions(r.Options, func(name, value string) { s.Headers[name] = value })
-	record, err := encodeRecord(outboxRecord{Number: number, Request: s})
+	record, err := encodeRecord(outboxRecord{Number: number, Request: s}, at)
 	if err == nil && len(record) > recordHeader+maxRecordBytes {
 		err = errors.Mark(errors.Newf("the command with its headers has %d bytes; the limit is %d", len(record), maxRecordBytes), ErrTooLarge)
 	}
 	return record, err
 }
 
-func doneRecord(number uint64) []byte {
-	record, err := encodeRecord(outboxRecord{Number: number, Done: true})
-	if err != nil {
-		panic(err) // a number and a bool can always be encoded
-	}
-	return record
+// doneRecord is the record of a command that waits no more.
+func doneRecord(number uint64, at int64) ([]byte, error) {
+	return encodeRecord(outboxRecord{Number: number, Done: true}, at)
 }
 
-func encodeRecord(r outboxRecord) ([]byte, error) {
+func encodeRecord(r outboxRecord, at int64) ([]byte, error) {
 	body, err := es.Msgpack{}.Marshal(r)
 	if err != nil {
 		return nil, err
 	}
 	record := append(make([]byte, 0, recordHeader+len(body)), recordMagic...)
 	record = binary.BigEndian.AppendUint32(record, uint32(len(body)))
-	record = binary.BigEndian.AppendUint32(record, checksum(body))
+	record = binary.BigEndian.AppendUint32(record, checksum(body, at))
 	return append(record, body...), nil
 }
 
-func checksum(body []byte) uint32 { return crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)) }
+func checksum(body []byte, at int64) uint32 {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	return crc32.Update(crc32.Checksum(binary.BigEndian.AppendUint64(nil, uint64(at)), table), table, body)
+}
 
-// decodeRecord reads the record at the beginning of data. It says not ok when there is no whole one.
-func decodeRecord(data []byte) (r outboxRecord, size int, ok bool) {
+// decodeRecord reads the record that stands at a place of the file, where data begins. It says not ok when there is no whole
+// one.
+func decodeRecord(data []byte, at int64) (r outboxRecord, size int, ok bool) {
 	if len(data) < recordHeader || string(data[:len(recordMagic)]) != recordMagic {
 		return r, 0, false
 	}
@@ -90,7 +96,7 @@ func decodeRecord(data []byte) (r outboxRecord, size int, ok bool) {
 		return r, 0, false
 	}
 	body := data[recordHeader : recordHeader+int(length)]
-	if checksum(body) != binary.BigEndian.Uint32(data[len(recordMagic)+4:]) {
+	if checksum(body, at) != binary.BigEndian.Uint32(data[len(recordMagic)+4:]) {
 		return r, 0, false
 	}
 	if err := (es.Msgpack{}).Unmarshal(body, &r); err != nil || !r.Done && r.Request == nil {
@@ -111,96 +117,102 @@ type outboxFile struct {
 	size int64
 }
 
-// openOutboxFile opens or makes the file, and gives what waits in it. It gives errors marked [ErrOutboxDamaged].
-func openOutboxFile(path string) (*outboxFile, []outboxItem, error) {
+// openOutboxFile opens or makes the file, and gives what waits in it, and the number of the next command. It gives errors
+// marked [ErrOutboxDamaged].
+func openOutboxFile(path string) (*outboxFile, []outboxItem, uint64, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, fileMode)
 	if err != nil {
-		return nil, nil, errors.Wrap(err, "open the outbox")
+		return nil, nil, 0, errors.Wrap(err, "open the outbox")
 	}
 	f := &outboxFile{file: file, path: path}
-	pending, err := f.load()
+	pending, next, err := f.load()
 	if err != nil {
-		return nil, nil, errors.CombineErrors(err, file.Close())
+		return nil, nil, 0, errors.CombineErrors(err, file.Close())
 	}
-	return f, pending, nil
+	return f, pending, next, nil
 }
 
 // load reads all records, and cuts off what a crash has left of the last one.
-func (f *outboxFile) load() ([]outboxItem, error) {
+func (f *outboxFile) load() (waiting []outboxItem, next uint64, err error) {
 	data, err := io.ReadAll(f.file)
 	if err != nil {
-		return nil, errors.Wrap(err, "read the outbox")
+		return nil, 0, errors.Wrap(err, "read the outbox")
 	}
-	var items []outboxItem
-	done := map[uint64]bool{}
 	at := 0
 	for at < len(data) {
-		r, size, ok := decodeRecord(data[at:])
+		r, size, ok := decodeRecord(data[at:], int64(at))
 		if !ok {
-			if later := nextRecord(data[at+1:]); later >= 0 {
-				return nil, errors.Mark(errors.Newf("%s can't be read at byte %d, and goes on at byte %d: no crash leaves that behind; keep a copy, cut those bytes out, and look which command is missing",
-					f.path, at, at+1+later), ErrOutboxDamaged)
+			if later := nextRecord(data, at+1); later >= 0 {
+				return nil, 0, errors.Mark(errors.Newf("%s can't be read at byte %d, and goes on at byte %d: no crash leaves that behind; move the directory aside, and look which of its commands are missing",
+					f.path, at, later), ErrOutboxDamaged)
 			}
 			break
 		}
 		if r.Done {
-			done[r.Number] = true
+			waiting = slices.DeleteFunc(waiting, func(item outboxItem) bool { return item.number == r.Number })
 		} else {
 			request, err := r.Request.request()
 			if err != nil {
-				return nil, errors.Mark(errors.Wrapf(err, "%s at byte %d", f.path, at), ErrOutboxDamaged)
+				return nil, 0, errors.Mark(errors.Wrapf(err, "%s at byte %d", f.path, at), ErrOutboxDamaged)
 			}
-			items = append(items, outboxItem{number: r.Number, size: int64(size), request: request})
+			waiting = append(waiting, outboxItem{number: r.Number, size: int64(size), request: request})
 		}
+		next = max(next, r.Number+1)
 		at += size
 	}
-	f.size = int64(at)
 	if at < len(data) {
-		if err := f.truncate(f.size); err != nil {
-			return nil, err
+		if err := f.truncate(int64(at)); err != nil {
+			return nil, 0, err
 		}
 	}
-	if _, err := f.file.Seek(f.size, io.SeekStart); err != nil {
-		return nil, errors.Wrap(err, "go to the end of the outbox")
+	if err := f.goTo(int64(at)); err != nil {
+		return nil, 0, err
 	}
 	// The file's own entry must survive a power loss too.
-	if err := syncDir(filepath.Dir(f.path)); err != nil {
-		return nil, err
-	}
-	waiting := items[:0]
-	for _, item := range items {
-		if !done[item.number] {
-			waiting = append(waiting, item)
-		}
-	}
-	return waiting, nil
+	return waiting, next, syncDir(filepath.Dir(f.path))
 }
 
-// nextRecord finds where a whole record begins; -1 when nowhere.
-func nextRecord(data []byte) int {
-	for from := 0; ; {
+// nextRecord finds where a whole record begins, from a place on; -1 when nowhere.
+func nextRecord(data []byte, from int) int {
+	for from < len(data) {
 		i := bytes.Index(data[from:], []byte(recordMagic))
 		if i < 0 {
 			return -1
 		}
-		if _, _, ok := decodeRecord(data[from+i:]); ok {
+		if _, _, ok := decodeRecord(data[from+i:], int64(from+i)); ok {
 			return from + i
 		}
 		from += i + 1
 	}
+	return -1
 }
 
 // append writes a record at the end; synced, it is on disk when this returns.
 func (f *outboxFile) append(record []byte, sync bool) error {
-	n, err := f.file.Write(record)
-	f.size += int64(n)
-	if err != nil {
-		return errors.Wrap(err, "write to the outbox")
+	if _, err := f.file.Write(record); err != nil {
+		err = errors.Wrap(err, "write to the outbox")
+		// A disk that is full may have taken a part. Without it the outbox is as it was.
+		if undo := errors.CombineErrors(f.truncate(f.size), f.goTo(f.size)); undo != nil {
+			return errors.Mark(errors.CombineErrors(err, undo), errOutboxUnsure)
+		}
+		return err
 	}
-	if !sync {
-		return nil
+	f.size += int64(len(record))
+	if sync {
+		if err := f.file.Sync(); err != nil {
+			return errors.Mark(errors.Wrap(err, "sync the outbox"), errOutboxUnsure)
+		}
 	}
-	return errors.Wrap(f.file.Sync(), "sync the outbox")
+	return nil
+}
+
+// errOutboxUnsure marks failures after which it can't be told what is on disk.
+var errOutboxUnsure = errors.New("what is on disk is not known")
+
+func (f *outboxFile) goTo(at int64) error {
+	_, err := f.file.Seek(at, io.SeekStart)
+	f.size = at
+	return errors.Wrap(err, "go to the end of the outbox")
 }
 
 // clear empties the file.
@@ -208,9 +220,7 @@ func (f *outboxFile) clear() error {
 	if err := f.truncate(0); err != nil {
 		return err
 	}
-	_, err := f.file.Seek(0, io.SeekStart)
-	f.size = 0
-	return errors.Wrap(err, "go to the start of the outbox")
+	return f.goTo(0)
 }
 
 func (f *outboxFile) truncate(size int64) error {
@@ -228,7 +238,7 @@ func (f *outboxFile) rewrite(pending []outboxItem) error {
 	}
 	fresh := &outboxFile{file: file, path: f.path}
 	for _, item := range pending {
-		record, err := putRecord(item.number, item.request)
+		record, err := putRecord(item.number, item.request, fresh.size)
 		if err == nil {
 			err = fresh.append(record, false)
 		}
@@ -273,6 +283,10 @@ func (f *outboxFile) keepRefused(r Request, a es.Answer) error {
 	file, err := os.OpenFile(filepath.Join(dir, refusedName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, fileMode)
 	if err != nil {
 		return errors.Wrap(err, "keep a refused command")
+	}
+	if info, err := file.Stat(); err != nil || info.Size() > maxRefusedBytes {
+		full := errors.Mark(errors.Newf("%s is over %d bytes: look at it and move it away", file.Name(), maxRefusedBytes), ErrOutboxFull)
+		return errors.CombineErrors(errors.CombineErrors(err, full), file.Close())
 	}
 	_, err = fmt.Fprintf(file, "%s\n", text)
 	if err == nil {
