@@ -1,12 +1,14 @@
 package dispatch
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/cockroachdb/errors"
+	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 
 	"catenary/es"
@@ -60,6 +62,29 @@ func NewPipeline(conn *nats.Conn, timeout time.Duration) (*Pipeline, error) {
 func (p *Pipeline) Post(r Request, done func(es.Answer, error)) {
 	if err := p.publish(r, done); err != nil {
 		done(es.Answer{}, sendError(r, err))
+	}
+}
+
+// Send implements [Bus]: it posts a command and waits for its answer.
+func (p *Pipeline) Send(ctx context.Context, r Request) (es.Answer, error) {
+	if r.ID == "" {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return es.Answer{}, errors.Wrap(err, "make a command id")
+		}
+		r.ID = id.String()
+	}
+	type outcome struct {
+		answer es.Answer
+		err    error
+	}
+	outcomes := make(chan outcome, 1)
+	p.Post(r, func(a es.Answer, err error) { outcomes <- outcome{a, err} })
+	select {
+	case o := <-outcomes:
+		return o.answer, o.err
+	case <-ctx.Done():
+		return es.Answer{}, sendError(r, ctx.Err())
 	}
 }
 

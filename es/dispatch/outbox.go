@@ -59,6 +59,7 @@ type Outbox struct {
 	next    uint64
 	broken  error // why nothing more can be taken
 	changed chan struct{}
+	empty   chan struct{} // closed, and made anew, when nothing waits or nothing more can be sent
 	running bool
 }
 
@@ -93,7 +94,7 @@ func OpenOutbox(cfg OutboxConfig) (*Outbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &Outbox{cfg: cfg, lock: lock, changed: make(chan struct{}, 1)}
+	o := &Outbox{cfg: cfg, lock: lock, changed: make(chan struct{}, 1), empty: make(chan struct{})}
 	o.file, o.pending, o.next, err = openOutboxFile(filepath.Join(cfg.Dir, outboxName))
 	if err != nil {
 		return nil, errors.CombineErrors(err, lock.release())
@@ -138,6 +139,8 @@ func (o *Outbox) Send(ctx context.Context, r Request) (es.Answer, error) {
 	if err := o.file.append(record, true); err != nil {
 		if errors.Is(err, errOutboxUnsure) {
 			o.broken = errors.Wrap(err, "the outbox must be opened again")
+			o.signal()
+			o.wakeFlush()
 		}
 		return es.Answer{}, errors.Wrapf(err, "keep %s", name)
 	}
@@ -155,11 +158,35 @@ func (o *Outbox) signal() {
 	}
 }
 
+// wakeFlush wakes all who wait for the outbox to be empty.
+func (o *Outbox) wakeFlush() {
+	close(o.empty)
+	o.empty = make(chan struct{})
+}
+
 // Pending is how many commands wait.
 func (o *Outbox) Pending() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.pending)
+}
+
+// Flush waits until nothing waits any more, or the context ends. [Outbox.Run] MUST run meanwhile. It gives the context's error,
+// and why nothing more can be sent.
+func (o *Outbox) Flush(ctx context.Context) error {
+	for {
+		o.mu.Lock()
+		left, broken, empty := len(o.pending), o.broken, o.empty
+		o.mu.Unlock()
+		if broken != nil || left == 0 {
+			return broken
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Wrapf(ctx.Err(), "%d commands wait in the outbox", left)
+		case <-empty:
+		}
+	}
 }
 
 // Run sends what waits until the context ends, and returns nil then. What can't be sent at the moment is tried again, without
@@ -269,6 +296,9 @@ func (o *Outbox) settle(item outboxItem, answer es.Answer) error {
 		// It may be taken for one that waits: when the outbox is opened again it is sent once more.
 		o.broken = errors.Wrap(err, "the outbox must be opened again")
 	}
+	if err != nil || len(o.pending) == 0 {
+		o.wakeFlush()
+	}
 	return err
 }
 
@@ -302,5 +332,6 @@ func (o *Outbox) Close() error {
 	}
 	o.broken = ErrOutboxClosed
 	o.signal()
+	o.wakeFlush()
 	return errors.CombineErrors(o.file.close(), o.lock.release())
 }
