@@ -65,14 +65,14 @@ func NewInboxWorker(cfg WorkerConfig) *InboxWorker {
 
 // Run works until the context ends, gives back what it holds, and returns nil. While the bus is away it waits.
 func (w *InboxWorker) Run(ctx context.Context) error {
-	wait := newBackoff(firstRetry, lastRetry)
+	pace := newPace(firstRetry, lastRetry)
 	for ctx.Err() == nil {
 		if err := w.consume(ctx); err != nil && ctx.Err() == nil {
 			w.cfg.Logger.Warn("the inbox can't be worked off, trying again", "error", err)
-			pause(ctx, wait.wait())
+			pause(ctx, pace.NextBackOff())
 			continue
 		}
-		wait = newBackoff(firstRetry, lastRetry)
+		pace.Reset()
 	}
 	w.mu.Lock()
 	w.stopping = true
@@ -215,7 +215,7 @@ func (w *InboxWorker) workOn(ctx context.Context, d *delivery, l *lane[*delivery
 	if err != nil {
 		return w.putAside(ctx, d, asRefusal(err, CodeUnreadable))
 	}
-	wait := newBackoff(firstRetry, lastRetry)
+	pace := newPace(firstRetry, lastRetry)
 	for {
 		if time.Since(looked) > w.cfg.Store.streams.Worker.AckWait/2 {
 			// This process has stood still, or has waited long: look again whose turn it is.
@@ -236,7 +236,7 @@ func (w *InboxWorker) workOn(ctx context.Context, d *delivery, l *lane[*delivery
 			}
 			return w.putAside(ctx, d, why)
 		case again:
-			pause(ctx, wait.wait())
+			pause(ctx, pace.NextBackOff())
 		}
 	}
 }
@@ -254,7 +254,7 @@ const (
 // awaitTurn waits until no earlier command of the instance is in the stream. It returns early when an earlier one comes into
 // the lane: that one is then to be worked on.
 func (w *InboxWorker) awaitTurn(ctx context.Context, d *delivery, l *lane[*delivery]) turn {
-	wait := newBackoff(firstRetry/5, turnPoll)
+	pace := newPace(firstRetry/5, turnPoll)
 	for ctx.Err() == nil {
 		first, err := w.cfg.Store.first(ctx, d.subject)
 		switch {
@@ -265,7 +265,7 @@ func (w *InboxWorker) awaitTurn(ctx context.Context, d *delivery, l *lane[*deliv
 		case err != nil && ctx.Err() == nil:
 			w.cfg.Logger.Warn("the inbox can't be read, trying again", "error", err)
 		}
-		timer := time.NewTimer(wait.wait())
+		timer := time.NewTimer(pace.NextBackOff())
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
@@ -289,7 +289,7 @@ func (w *InboxWorker) settledBefore(ctx context.Context, d *delivery) (done, ok 
 	if !canonicalID(d.id()) {
 		return false, true // it has no receipt; parking it twice parks it once
 	}
-	wait := newBackoff(firstRetry, lastRetry)
+	pace := newPace(firstRetry, lastRetry)
 	for ctx.Err() == nil {
 		r, err := w.cfg.Store.receipt(ctx, d.id(), d.ref)
 		switch {
@@ -299,7 +299,7 @@ func (w *InboxWorker) settledBefore(ctx context.Context, d *delivery) (done, ok 
 			return w.acknowledge(ctx, d), true
 		}
 		w.cfg.Logger.Warn("the receipts can't be read, trying again", "error", err)
-		pause(ctx, wait.wait())
+		pause(ctx, pace.NextBackOff())
 	}
 	return false, false
 }
@@ -349,7 +349,7 @@ func (w *InboxWorker) acknowledge(ctx context.Context, d *delivery) bool {
 
 // insist does something until it succeeds or the worker ends.
 func (w *InboxWorker) insist(ctx context.Context, what string, d *delivery, do func() error) bool {
-	wait := newBackoff(firstRetry, lastRetry)
+	pace := newPace(firstRetry, lastRetry)
 	for {
 		err := do()
 		if err == nil {
@@ -359,7 +359,7 @@ func (w *InboxWorker) insist(ctx context.Context, what string, d *delivery, do f
 			return false
 		}
 		w.cfg.Logger.Error("can't "+what+" of the inbox, trying again", "sequence", d.sequence, "command", d.id(), "error", err)
-		pause(ctx, wait.wait())
+		pause(ctx, pace.NextBackOff())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/cockroachdb/errors"
 
 	"catenary/es"
@@ -178,13 +179,9 @@ func (l *lane[T]) remove(sequence uint64) {
 	l.held = slices.DeleteFunc(l.held, func(p placed[T]) bool { return p.sequence == sequence })
 }
 
-// backoff is how long to wait before the next try: it doubles, and ends at a bound.
-type backoff struct{ next, most time.Duration }
-
-func newBackoff(first, most time.Duration) *backoff { return &backoff{next: first, most: most} }
-
-func (b *backoff) wait() time.Duration {
-	d := b.next
-	b.next = min(b.next*2, b.most)
-	return d
+// newPace gives the waits between tries: each about half as long again as the one before, up to a bound.
+func newPace(first, most time.Duration) *backoff.ExponentialBackOff {
+	pace := backoff.NewExponentialBackOff()
+	pace.InitialInterval, pace.MaxInterval = first, most
+	return pace
 }

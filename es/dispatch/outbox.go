@@ -197,7 +197,7 @@ func (o *Outbox) Run(ctx context.Context) error {
 		return err
 	}
 	defer o.end()
-	wait := newBackoff(firstRetry, lastRetry)
+	pace := newPace(firstRetry, lastRetry)
 	for ctx.Err() == nil {
 		item, ok, err := o.oldest()
 		if err != nil {
@@ -217,10 +217,10 @@ func (o *Outbox) Run(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			wait = newBackoff(firstRetry, lastRetry)
+			pace.Reset()
 		case ctx.Err() == nil:
 			o.cfg.Logger.Warn("a command stays in the outbox, trying again", "command", item.request.ID, "waiting", o.Pending(), "status", answer.Status, "error", err)
-			pause(ctx, wait.wait())
+			pause(ctx, pace.NextBackOff())
 		}
 	}
 	return nil
