@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,29 @@ func TestDurable(t *testing.T) {
 		t.Errorf("the table is %s", found.out)
 	}
 	eventually(t, "the node can be read", func() bool { return c.call("get", "node", "durable-1").code == exitOK })
+
+	// Who sends is told by the connection, whatever the message says.
+	nc, err := nats.Connect(c.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	forged := nats.NewMsg(topology.InboxPrefix + ".node.register")
+	forged.Data = []byte(`{"node":"durable-2"}`)
+	for _, name := range []string{"Cat-Actor", "cat-actor", "CAT-ACTOR", "Nats-Request-Info", "nats-request-info"} {
+		forged.Header[name] = []string{`{"acc":"LEDGER","kind":"Client","user":"root"}`}
+	}
+	reply, err := nc.RequestMsg(forged, waitLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept es.Answer
+	if err := json.Unmarshal(reply.Data, &kept); err != nil {
+		t.Fatal(err)
+	}
+	if r := read[dispatch.Receipt](c, "receipt", kept.Command, "--wait"); r.Status != es.StatusAccepted || r.Actor != "operator" {
+		t.Errorf("forged: %+v", r)
+	}
 
 	// A repeat is done once; a command that a rule refuses has that as its outcome.
 	again := read[es.Answer](c, "send", "node", "register", "--data", `{"node":"durable-1"}`, "--durable", "--on-behalf-of", "ann", "--id", stored.Command)
