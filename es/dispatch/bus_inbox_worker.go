@@ -45,7 +45,7 @@ type InboxWorker struct {
 	cfg WorkerConfig
 
 	mu       sync.Mutex
-	lanes    map[string]*lane[*delivery]
+	lanes    map[string]*sequenced[*delivery]
 	stopping bool
 	running  sync.WaitGroup
 }
@@ -60,7 +60,7 @@ type delivery struct {
 
 // NewInboxWorker returns a worker that does not run yet.
 func NewInboxWorker(cfg WorkerConfig) *InboxWorker {
-	return &InboxWorker{cfg: cfg, lanes: map[string]*lane[*delivery]{}}
+	return &InboxWorker{cfg: cfg, lanes: map[string]*sequenced[*delivery]{}}
 }
 
 // Run works until the context ends, gives back what it holds, and returns nil. While the bus is away it waits.
@@ -159,7 +159,7 @@ func (w *InboxWorker) take(ctx context.Context, m jetstream.Msg) {
 	}
 	l := w.lanes[e.subject]
 	if l == nil {
-		l = newLane[*delivery]()
+		l = newSequenced[*delivery]()
 		w.lanes[e.subject] = l
 		w.running.Go(func() { w.work(ctx, e.subject, l) })
 	}
@@ -174,7 +174,7 @@ func (w *InboxWorker) giveBack(d *delivery) {
 }
 
 // work goes through a lane until it is empty.
-func (w *InboxWorker) work(ctx context.Context, subject string, l *lane[*delivery]) {
+func (w *InboxWorker) work(ctx context.Context, subject string, l *sequenced[*delivery]) {
 	for {
 		w.mu.Lock()
 		d, ok := l.lowest()
@@ -196,7 +196,7 @@ func (w *InboxWorker) work(ctx context.Context, subject string, l *lane[*deliver
 }
 
 // workOn brings a command to its outcome. It says false when something else is to be looked at first.
-func (w *InboxWorker) workOn(ctx context.Context, d *delivery, l *lane[*delivery]) bool {
+func (w *InboxWorker) workOn(ctx context.Context, d *delivery, l *sequenced[*delivery]) bool {
 	turn := w.awaitTurn(ctx, d, l)
 	if turn != itsTurn {
 		return turn == isGone
@@ -253,7 +253,7 @@ const (
 
 // awaitTurn waits until no earlier command of the instance is in the stream. It returns early when an earlier one comes into
 // the lane: that one is then to be worked on.
-func (w *InboxWorker) awaitTurn(ctx context.Context, d *delivery, l *lane[*delivery]) turn {
+func (w *InboxWorker) awaitTurn(ctx context.Context, d *delivery, l *sequenced[*delivery]) turn {
 	pace := newPace(firstRetry/5, turnPoll)
 	for ctx.Err() == nil {
 		first, err := w.cfg.Store.first(ctx, d.subject)

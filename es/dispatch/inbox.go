@@ -137,9 +137,9 @@ func refUnder(prefix, subject string) es.Ref {
 	return es.Ref{Aggregate: aggregate, Key: key}
 }
 
-// lane holds what was taken of one instance, in the stream's order. The lowest is worked on; a lower one may still come,
+// sequenced holds what was taken of one instance, in the stream's order. The lowest is worked on; a lower one may still come,
 // when a worker that had it has died.
-type lane[T any] struct {
+type sequenced[T any] struct {
 	held []placed[T]
 	// arrived is signalled when something was added.
 	arrived chan struct{}
@@ -150,10 +150,10 @@ type placed[T any] struct {
 	item     T
 }
 
-func newLane[T any]() *lane[T] { return &lane[T]{arrived: make(chan struct{}, 1)} }
+func newSequenced[T any]() *sequenced[T] { return &sequenced[T]{arrived: make(chan struct{}, 1)} }
 
 // add puts an item in its place. What comes again takes the place of what came before.
-func (l *lane[T]) add(sequence uint64, item T) {
+func (l *sequenced[T]) add(sequence uint64, item T) {
 	i, found := slices.BinarySearchFunc(l.held, sequence, func(p placed[T], s uint64) int { return cmp.Compare(p.sequence, s) })
 	if found {
 		l.held[i].item = item
@@ -167,7 +167,7 @@ func (l *lane[T]) add(sequence uint64, item T) {
 }
 
 // lowest gives the first item.
-func (l *lane[T]) lowest() (item T, ok bool) {
+func (l *sequenced[T]) lowest() (item T, ok bool) {
 	if len(l.held) == 0 {
 		return item, false
 	}
@@ -175,7 +175,7 @@ func (l *lane[T]) lowest() (item T, ok bool) {
 }
 
 // remove takes an item out.
-func (l *lane[T]) remove(sequence uint64) {
+func (l *sequenced[T]) remove(sequence uint64) {
 	l.held = slices.DeleteFunc(l.held, func(p placed[T]) bool { return p.sequence == sequence })
 }
 
