@@ -79,6 +79,12 @@ const (
 	StatusFenced Status = "fenced"
 	// StatusUnknown means that the command may or may not have been done; send it again with the same id to learn which.
 	StatusUnknown Status = "unknown"
+	// StatusStored means that the inbox has the command durably. What becomes of it is told by its receipt.
+	StatusStored Status = "stored"
+	// StatusParked means that a command of the inbox could not be read or decided. It waits for a person to retry or discard it.
+	StatusParked Status = "parked"
+	// StatusDiscarded means that a person has discarded a parked command. It was not done.
+	StatusDiscarded Status = "discarded"
 )
 
 // Answer is what the sender of a command gets back.

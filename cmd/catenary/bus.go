@@ -21,6 +21,7 @@ type session struct {
 	reader  *chain.Reader
 	queries *audit.Client
 	bus     dispatch.Bus
+	inbox   *dispatch.InboxClient
 	zone    *time.Location
 	// names gives names in tables; it has a context of its own, since cells are made where none is at hand.
 	names func(id string) string
@@ -39,16 +40,18 @@ func (a *app) dial(ctx context.Context, config natsconn.Config) (*session, error
 	if err != nil {
 		return nil, err
 	}
+	request := func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+		answer, err := natsconn.Request(ctx, conn, m)
+		if errors.Is(err, natsconn.ErrDenied) {
+			err = errors.Mark(err, dispatch.ErrDenied)
+		}
+		return answer, err
+	}
 	s := &session{
 		conn: conn, zone: zone,
 		queries: audit.NewClient(conn.Conn, conn.WithDenial),
-		bus: dispatch.NewClientFunc(func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
-			answer, err := natsconn.Request(ctx, conn, m)
-			if errors.Is(err, natsconn.ErrDenied) {
-				err = errors.Mark(err, dispatch.ErrDenied)
-			}
-			return answer, err
-		}),
+		bus:     dispatch.NewClientFunc(request),
+		inbox:   dispatch.NewInboxClient(conn.Conn, request),
 	}
 	s.reader = chain.NewReader(chain.Config{
 		Open:  func(ctx context.Context, bucket string) (chain.Bucket, error) { return s.open(ctx, bucket) },

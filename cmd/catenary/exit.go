@@ -31,8 +31,8 @@ const (
 
 const exitCodesHelp = `Exit codes:
 
-   0  ok: it is done, or was so already
-   1  failed: see the message
+   0  ok: it is done, or was so already; with --durable: it is stored
+   1  failed: see the message; of a receipt: the command is parked or was discarded
    2  usage: an argument, a flag or a field of the data is wrong; nothing was sent or recorded
    3  denied: the bus does not let this user do it
    4  not found: there is no such record
@@ -93,7 +93,7 @@ func exitCode(err error) int {
 
 func statusCode(s es.Status) int {
 	switch s {
-	case es.StatusAccepted, es.StatusUnchanged:
+	case es.StatusAccepted, es.StatusUnchanged, es.StatusStored:
 		return exitOK
 	case es.StatusInvalid:
 		return exitUsage
@@ -105,7 +105,7 @@ func statusCode(s es.Status) int {
 		return exitConflict
 	case es.StatusUnknown:
 		return exitTimedOut
-	case es.StatusBusy:
+	case es.StatusBusy, es.StatusParked, es.StatusDiscarded:
 		return exitFailed
 	default:
 		return exitFailed

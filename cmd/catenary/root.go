@@ -57,8 +57,8 @@ func (a *app) rootCommand() *cobra.Command {
 	)
 	root.AddCommand(
 		a.upCommand(),
-		a.sendCommand(), a.recordCommand(), a.assignCommand(), a.unassignCommand(), a.importCommand(),
-		a.getCommand(), a.historyCommand(), a.logCommand(), a.verifyCommand(),
+		a.sendCommand(), a.recordCommand(), a.assignCommand(), a.unassignCommand(), a.importCommand(), a.parkedCommand(),
+		a.getCommand(), a.historyCommand(), a.logCommand(), a.receiptCommand(), a.verifyCommand(),
 		a.versionCommand(),
 		&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodesHelp},
 	)

@@ -18,14 +18,19 @@ const maxDataBytes = 16 << 20
 
 const sendHelp = `Send sends any command, with its data as JSON, and prints the answer.
 
-The data goes to the writer byte for byte. Without --data, send says what the command may hold.`
+The data goes to the writer byte for byte. Without --data, send says what the command may hold.
+
+With --durable the command goes into the inbox, and the answer says that it is stored there. It is done even if no writer
+runs at the moment. What becomes of it is told by "catenary receipt ID".`
 
 func (a *app) sendCommand() *cobra.Command {
 	var data string
+	var durable bool
 	cmd := &cobra.Command{
 		Use: "send AGGREGATE VERB --data JSON", Short: "Send any command", Long: sendHelp, GroupID: groupWrite, Args: cobra.ExactArgs(2),
 		Example: `  catenary send node register --data '{"node":"n1","labels":{"zone":"a"}}'
   catenary send module register --data - < module.json
+  catenary send node retire --data '{"node":"n1"}' --durable
   catenary send assignment move --data '{"node":"n1","module":"web","to":"n2"}' --expect-version 3`,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return completeVerbs(args), cobra.ShellCompDirectiveNoFileComp
@@ -33,6 +38,8 @@ func (a *app) sendCommand() *cobra.Command {
 	}
 	w := a.writeFlags(cmd)
 	cmd.Flags().StringVar(&data, "data", "", "the command's `JSON`, or - to read it from standard input")
+	cmd.Flags().BoolVar(&durable, "durable", false, "send it through the inbox: it is stored now, and done as soon as a writer can")
+	cmd.MarkFlagsMutuallyExclusive("durable", "wait")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		aggregate, verb := args[0], args[1]
 		if err := checkWord("aggregate", aggregate); err != nil {
@@ -47,6 +54,7 @@ func (a *app) sendCommand() *cobra.Command {
 		if err := w.complete(cmd); err != nil {
 			return err
 		}
+		w.durable = durable
 		body := []byte(data)
 		if data == "-" {
 			var err error

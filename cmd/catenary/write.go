@@ -28,7 +28,9 @@ type writeFlags struct {
 	options  dispatch.Options
 	expected uint64
 	wait     time.Duration
-	output   *format
+	// durable sends through the inbox: there is nothing to wait for then.
+	durable bool
+	output  *format
 }
 
 func (a *app) writeFlags(cmd *cobra.Command) *writeFlags {
@@ -124,7 +126,9 @@ func (a *app) sendAll(ctx context.Context, w *writeFlags, list []sending) error 
 			if err != nil {
 				return err
 			}
-			last = max(last, answer.Sequence)
+			if !w.durable {
+				last = max(last, answer.Sequence)
+			}
 		}
 		a.awaitShown(ctx, s, last, w.wait)
 		return nil
@@ -141,7 +145,11 @@ func (a *app) send(ctx context.Context, s *session, w *writeFlags, l sending) (e
 		}
 		l.request.ID = id.String()
 	}
-	answer, err := s.bus.Send(ctx, l.request)
+	bus := s.bus
+	if w.durable {
+		bus = s.inbox
+	}
+	answer, err := bus.Send(ctx, l.request)
 	if errors.Is(err, dispatch.ErrTimeout) {
 		return answer, errors.WithHintf(errors.Wrap(err, l.what), "it may have been recorded; send it again with --id %s to learn", l.request.ID)
 	}
@@ -197,6 +205,8 @@ func summary(answer es.Answer) string {
 		s += " before, as this same command"
 	case answer.Error != nil:
 		s += ": " + answer.Error.Message
+	case answer.Status == es.StatusStored:
+		s += fmt.Sprintf(" in the inbox at %d; ask for its outcome with: catenary receipt %s --wait", answer.Sequence, answer.Command)
 	case len(answer.Events) > 1:
 		s += fmt.Sprintf(", %d events up to %d", len(answer.Events), answer.Sequence)
 	case answer.Sequence > 0:

@@ -36,11 +36,8 @@ func NewClientFunc(request RequestFunc) *Client { return &Client{request: reques
 
 // Send implements [Bus].
 func (c *Client) Send(ctx context.Context, r Request) (es.Answer, error) {
-	if _, ok := ctx.Deadline(); !ok {
-		bounded, cancel := context.WithTimeout(ctx, DefaultTimeout)
-		defer cancel()
-		ctx = bounded
-	}
+	ctx, cancel := bounded(ctx)
+	defer cancel()
 	if r.ID == "" {
 		id, err := uuid.NewV7()
 		if err != nil {
@@ -48,16 +45,16 @@ func (c *Client) Send(ctx context.Context, r Request) (es.Answer, error) {
 		}
 		r.ID = id.String()
 	}
-	reply, err := c.request(ctx, message(r))
+	reply, err := c.request(ctx, message(CommandPrefix, r))
 	if err != nil {
 		return es.Answer{}, sendError(r, err)
 	}
 	return readAnswer(r, reply)
 }
 
-// message is a request as it goes over the bus.
-func message(r Request) *nats.Msg {
-	m := nats.NewMsg(CommandPrefix + "." + r.Aggregate + "." + r.Verb)
+// message is a request as it goes over the bus, below a prefix.
+func message(prefix string, r Request) *nats.Msg {
+	m := nats.NewMsg(prefix + "." + r.Aggregate + "." + r.Verb)
 	m.Data = r.Body
 	writeOptions(r.Options, func(name, value string) { m.Header[name] = []string{es.EncodeHeaderValue(value)} })
 	if r.ContentType != "" {

@@ -1,12 +1,14 @@
 package dispatch
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/cockroachdb/errors"
+	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 
 	"catenary/es"
@@ -63,6 +65,29 @@ func (p *Pipeline) Post(r Request, done func(es.Answer, error)) {
 	}
 }
 
+// Send implements [Bus]: it posts a command and waits for its answer.
+func (p *Pipeline) Send(ctx context.Context, r Request) (es.Answer, error) {
+	if r.ID == "" {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return es.Answer{}, errors.Wrap(err, "make a command id")
+		}
+		r.ID = id.String()
+	}
+	type outcome struct {
+		answer es.Answer
+		err    error
+	}
+	outcomes := make(chan outcome, 1)
+	p.Post(r, func(a es.Answer, err error) { outcomes <- outcome{a, err} })
+	select {
+	case o := <-outcomes:
+		return o.answer, o.err
+	case <-ctx.Done():
+		return es.Answer{}, sendError(r, ctx.Err())
+	}
+}
+
 // publish sends under the lock, so that the bus has the commands in the order of their numbers.
 func (p *Pipeline) publish(r Request, done func(es.Answer, error)) error {
 	p.mu.Lock()
@@ -70,7 +95,7 @@ func (p *Pipeline) publish(r Request, done func(es.Answer, error)) error {
 	if p.closed {
 		return nats.ErrConnectionClosed
 	}
-	m := message(r)
+	m := message(CommandPrefix, r)
 	m.Reply = p.inbox + strconv.FormatUint(p.next, 10)
 	if err := p.conn.PublishMsg(m); err != nil {
 		return err

@@ -79,20 +79,16 @@ func (s *Service) Stop() error {
 // handle takes a request off the bus. The answer comes later, from the writer: a handler that waited for it would let one
 // command through at a time.
 func (s *Service) handle(req micro.Request) {
-	get := func(name string) (string, error) {
-		return es.DecodeHeaderValue(header(nats.Header(req.Headers()), name))
-	}
-	r := Request{Body: req.Data(), ContentType: header(nats.Header(req.Headers()), HeaderContentType)}
-	r.Aggregate, r.Verb, _ = strings.Cut(strings.TrimPrefix(req.Subject(), CommandPrefix+"."), ".")
-	command := es.Command{Ref: es.Ref{Aggregate: r.Aggregate}, Verb: r.Verb, ID: header(nats.Header(req.Headers()), HeaderCommand)}
-	who, err := s.caller(req)
+	r, optionsErr := readRequest(req, CommandPrefix)
+	command := unread(req, r)
+	who, err := caller(req, s.cfg.Inside)
 	if errors.Is(err, errNobody) {
 		// Nobody waits for an answer, and one sent anyway could acknowledge another's message.
 		s.cfg.Logger.Warn("command ignored", "subject", req.Subject(), "reply", req.Reply(), "error", err)
 		return
 	}
 	if err == nil {
-		r.Options, err = readOptions(get)
+		err = optionsErr
 	}
 	if err == nil {
 		command, err = s.cfg.Intake.Command(s.ctx, r, who)
@@ -104,22 +100,44 @@ func (s *Service) handle(req micro.Request) {
 	s.cfg.Submit(command, func(a es.Answer) { s.respond(req, a) })
 }
 
-func (s *Service) refused(c es.Command, err error) es.Answer {
+// readRequest reads a command that comes below a prefix. It gives an *es.Refusal for a header that can't be read; what could
+// be read stands all the same.
+func readRequest(req micro.Request, prefix string) (Request, error) {
+	h := nats.Header(req.Headers())
+	r := Request{Body: req.Data(), ContentType: header(h, HeaderContentType)}
+	r.Aggregate, r.Verb, _ = strings.Cut(strings.TrimPrefix(req.Subject(), prefix+"."), ".")
+	var err error
+	r.Options, err = readOptions(func(name string) (string, error) { return es.DecodeHeaderValue(header(h, name)) })
+	return r, err
+}
+
+// unread is what an answer can say of a command that was not read.
+func unread(req micro.Request, r Request) es.Command {
+	return es.Command{Ref: es.Ref{Aggregate: r.Aggregate}, Verb: r.Verb, ID: header(nats.Header(req.Headers()), HeaderCommand)}
+}
+
+func (s *Service) refused(c es.Command, err error) es.Answer { return refusedAs(c, err, s.cfg.Logger) }
+
+// refusedAs is the answer to a command that could not be read.
+func refusedAs(c es.Command, err error, log *slog.Logger) es.Answer {
 	var r *es.Refusal
 	if !errors.As(err, &r) {
-		s.cfg.Logger.Error("command could not be read", "aggregate", c.Ref.Aggregate, "verb", c.Verb, "error", err)
+		log.Error("command could not be read", "aggregate", c.Ref.Aggregate, "verb", c.Verb, "error", err)
 		r = &es.Refusal{Status: es.StatusInvalid, Code: "internal", Message: err.Error()}
 	}
 	return refusal(c, r)
 }
 
+// errUnproven marks, besides errNobody, what a user of another account has sent, but maybe not to us.
+var errUnproven = errors.New("nobody waits for an answer")
+
 // errNobody marks a message that no user asked to be done: a stream's delivery, a trace, or another service's answer that
 // was led to a command's subject.
 var errNobody = errors.New("no user sent this")
 
-// caller says who sent a request. The name comes from the connection, never from the body. It gives errors marked
-// [errNobody].
-func (s *Service) caller(req micro.Request) (Who, error) {
+// caller says who sent a request; inside is who acts on calls from inside the ledger's account that do not say. The name comes
+// from the connection, never from the body. It gives errors marked [errNobody].
+func caller(req micro.Request, inside string) (Who, error) {
 	h := nats.Header(req.Headers())
 	stamped := header(h, headerRequestInfo)
 	if stamped == "" {
@@ -129,7 +147,7 @@ func (s *Service) caller(req micro.Request) (Who, error) {
 		}
 		name := header(h, HeaderActor)
 		if name == "" {
-			name = s.cfg.Inside
+			name = inside
 		}
 		return Who{Name: name}, nil
 	}
@@ -141,16 +159,22 @@ func (s *Service) caller(req micro.Request) (Who, error) {
 	if err := json.Unmarshal([]byte(stamped), &info); err != nil {
 		return Who{}, errors.Mark(errors.Wrap(err, headerRequestInfo), errNobody)
 	}
+	if info.Kind == "Client" && info.User != "" && req.Reply() == "" {
+		err := errors.Newf("user %q of account %q waits for no answer, so this may be one, led here", info.User, info.Account)
+		return Who{}, errors.Mark(errors.Mark(err, errUnproven), errNobody)
+	}
 	if info.Kind != "Client" || info.User == "" || !strings.HasPrefix(req.Reply(), crossAccountReply) {
 		return Who{}, errors.Mark(errors.Newf("it comes from account %q, kind %q, user %q", info.Account, info.Kind, info.User), errNobody)
 	}
 	return Who{Name: info.User, Account: info.Account}, nil
 }
 
-func (s *Service) respond(req micro.Request, a es.Answer) {
+func (s *Service) respond(req micro.Request, a es.Answer) { respond(req, a, s.cfg.Logger) }
+
+func respond(req micro.Request, a es.Answer, log *slog.Logger) {
 	body, err := json.Marshal(a)
 	if err != nil {
-		s.cfg.Logger.Error("answer could not be written", "command", a.Command, "error", err)
+		log.Error("answer could not be written", "command", a.Command, "error", err)
 		return
 	}
 	if a.Error != nil && a.Status != es.StatusUnchanged {
@@ -163,6 +187,6 @@ func (s *Service) respond(req micro.Request, a es.Answer) {
 		err = req.Respond(body, micro.WithHeaders(h))
 	}
 	if err != nil && !errors.IsAny(err, nats.ErrMsgNoReply, nats.ErrConnectionClosed) {
-		s.cfg.Logger.Warn("answer could not be sent", "command", a.Command, "status", a.Status, "error", err)
+		log.Warn("answer could not be sent", "command", a.Command, "status", a.Status, "error", err)
 	}
 }

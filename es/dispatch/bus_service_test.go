@@ -51,7 +51,7 @@ func TestCallerComesFromTheConnection(t *testing.T) {
 	}
 	for _, tt := range tests {
 		d := &delivered{headers: tt.headers, reply: tt.reply}
-		got, err := s.caller(d)
+		got, err := caller(d, s.cfg.Inside)
 		if got != tt.want || (err != nil) != (tt.want == Who{}) {
 			t.Errorf("%s: got %+v, %v", tt.name, got, err)
 		}

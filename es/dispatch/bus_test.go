@@ -38,6 +38,7 @@ func (payments) Digest(p es.Payload) (string, error) { return es.Digest([]byte(f
 
 // counter serves the ledger's command on a real server.
 type counter struct {
+	bus       *estest.Bus
 	conn      *nats.Conn
 	client    *dispatch.Client
 	bench     *bench
@@ -79,7 +80,7 @@ func serve(t *testing.T) *counter {
 			t.Error(err)
 		}
 	})
-	return &counter{conn: nc, client: dispatch.NewClient(nc), bench: b, directory: d}
+	return &counter{bus: bus, conn: nc, client: dispatch.NewClient(nc), bench: b, directory: d}
 }
 
 func TestServiceCarriesEverything(t *testing.T) {

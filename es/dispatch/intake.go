@@ -46,31 +46,9 @@ type Intake struct {
 // Command makes a command of a request that somebody sent. It gives an *es.Refusal when the request is malformed or the
 // actor directory can't be written.
 func (in *Intake) Command(ctx context.Context, r Request, who Who) (es.Command, error) {
-	c := es.Command{
-		ID: r.ID, Verb: r.Verb, Ref: es.Ref{Aggregate: r.Aggregate}, Expected: r.Expected, Effective: r.Effective.UTC(), Backfill: r.Backfill,
-		Deadline: r.Deadline, Fence: r.Fence, Causation: r.Causation, Correlation: r.Correlation, Trace: r.Trace,
-	}
-	if r.Effective.IsZero() {
-		c.Effective = time.Time{}
-	}
-	if c.ID == "" {
-		c.ID = in.NewID()
-	}
-	for name, v := range map[string]string{"causation": r.Causation, "correlation": r.Correlation, "traceparent": r.Trace, "on-behalf-of": r.OnBehalfOf} {
-		if len(v) > maxHeaderBytes {
-			return c, invalid("too-large", fmt.Sprintf("%s has %d bytes; the limit is %d", name, len(v), maxHeaderBytes), "shorten it")
-		}
-	}
-	if len(r.Body) > MaxBodyBytes {
-		return c, invalid("too-large", fmt.Sprintf("the body of %s %s has %d bytes; the limit is %d", r.Aggregate, r.Verb, len(r.Body), MaxBodyBytes), "send less in one command")
-	}
-	payload, err := in.Decoder.Decode(r.Aggregate, r.Verb, r.ContentType, r.Body)
+	c, payload, err := in.shape(r)
 	if err != nil {
 		return c, err
-	}
-	c.Ref = payload.Ref()
-	if subject := c.Ref.Subject(); len(subject) > es.MaxSubjectBytes {
-		return c, invalid("too-large", fmt.Sprintf("the names make a subject of %d bytes; the limit is %d", len(subject), es.MaxSubjectBytes), "use shorter names")
 	}
 	id := func(name string) (string, error) { return in.Actors.ID(ctx, Who{Name: name}) }
 	if p, ok := payload.(Personal); ok {
@@ -92,6 +70,51 @@ func (in *Intake) Command(ctx context.Context, r Request, who Who) (es.Command, 
 		return c, in.actorRefusal(err)
 	}
 	return c, nil
+}
+
+// anonymous makes a command of a request in which people are named by their opaque ids already: one that was made a command
+// once, and kept since. It gives an *es.Refusal when the request is malformed.
+func (in *Intake) anonymous(r Request, actor string) (es.Command, error) {
+	c, payload, err := in.shape(r)
+	if err != nil {
+		return c, err
+	}
+	if c.Digest, err = in.Decoder.Digest(payload); err != nil {
+		return c, err
+	}
+	c.Data, c.OnBehalfOf, c.Actor = payload, r.OnBehalfOf, actor
+	return c, nil
+}
+
+// shape checks all of a request that needs no state, and gives the command without what names people.
+func (in *Intake) shape(r Request) (es.Command, es.Payload, error) {
+	c := es.Command{
+		ID: r.ID, Verb: r.Verb, Ref: es.Ref{Aggregate: r.Aggregate}, Expected: r.Expected, Effective: r.Effective.UTC(), Backfill: r.Backfill,
+		Deadline: r.Deadline, Fence: r.Fence, Causation: r.Causation, Correlation: r.Correlation, Trace: r.Trace,
+	}
+	if r.Effective.IsZero() {
+		c.Effective = time.Time{}
+	}
+	if c.ID == "" {
+		c.ID = in.NewID()
+	}
+	for name, v := range map[string]string{"causation": r.Causation, "correlation": r.Correlation, "traceparent": r.Trace, "on-behalf-of": r.OnBehalfOf} {
+		if len(v) > maxHeaderBytes {
+			return c, nil, invalid("too-large", fmt.Sprintf("%s has %d bytes; the limit is %d", name, len(v), maxHeaderBytes), "shorten it")
+		}
+	}
+	if len(r.Body) > MaxBodyBytes {
+		return c, nil, invalid("too-large", fmt.Sprintf("the body of %s %s has %d bytes; the limit is %d", r.Aggregate, r.Verb, len(r.Body), MaxBodyBytes), "send less in one command")
+	}
+	payload, err := in.Decoder.Decode(r.Aggregate, r.Verb, r.ContentType, r.Body)
+	if err != nil {
+		return c, nil, err
+	}
+	c.Ref = payload.Ref()
+	if subject := c.Ref.Subject(); len(subject) > es.MaxSubjectBytes {
+		return c, nil, invalid("too-large", fmt.Sprintf("the names make a subject of %d bytes; the limit is %d", len(subject), es.MaxSubjectBytes), "use shorter names")
+	}
+	return c, payload, nil
 }
 
 // actorRefusal tells a name that can't be kept from a directory that can't be written.

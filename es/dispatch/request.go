@@ -65,7 +65,7 @@ type Options struct {
 
 // Bus carries requests to a writer.
 type Bus interface {
-	// Send returns the writer's answer, whatever its status. It gives errors marked [ErrNoWriter], [ErrTimeout],
+	// Send returns the answer, whatever its status: the writer's, or one that says that the command is stored. It gives errors marked [ErrNoWriter], [ErrTimeout],
 	// [ErrDenied], [ErrTooLarge] or es.ErrUnavailable when no answer came. It MAY be called by many goroutines at once.
 	Send(ctx context.Context, r Request) (es.Answer, error)
 }

@@ -10,11 +10,14 @@ import (
 	"catenary/internal/topology"
 )
 
-// Prepare makes or checks all that a chain keeps: the event stream, the actor directory, the buckets and the marks. Whoever
+// Prepare makes or checks all that a chain keeps: the event stream, the actor directory, the inbox, the buckets and the marks. Whoever
 // embeds the server calls it before making copies of the buckets, which must be there before anything writes to them. It gives
-// the errors of natsstore.Ensure and natskv.Ensure.
+// the errors of natsstore.Ensure, natskv.Ensure and dispatch.OpenInbox.
 func Prepare(ctx context.Context, nc *nats.Conn, options topology.Options) error {
 	if err := prepareWriter(ctx, nc, options); err != nil {
+		return err
+	}
+	if _, err := openInbox(ctx, nc, options); err != nil {
 		return err
 	}
 	return prepareProjector(ctx, nc, options)

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -63,9 +64,20 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 	if err != nil {
 		return stoppedBy(ctx, err)
 	}
-	// The writer outlives its service, so that every command that was taken in gets its answer.
-	writing, served := context.WithCancel(context.WithoutCancel(ctx))
-	defer served()
+	inbox, err := openInbox(ctx, nc, c.Streams)
+	if err != nil {
+		return stoppedBy(ctx, err)
+	}
+	// The writer outlives what commands come from, so that every command that was taken in gets its answer.
+	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var sources atomic.Int32
+	sources.Store(2)
+	ended := func() {
+		if sources.Add(-1) == 0 {
+			stop()
+		}
+	}
 	return Together(ctx, map[string]func(context.Context) error{
 		"writer": func(ctx context.Context) error {
 			err := writer.Run(writing)
@@ -76,9 +88,14 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 		},
 		"connection": func(ctx context.Context) error { return awaitClosed(ctx, nc) },
 		"command service": func(ctx context.Context) error {
-			defer served()
+			defer ended()
 			return serveCommands(ctx, nc, c, writer, intake, log)
 		},
+		"inbox": func(ctx context.Context) error {
+			defer ended()
+			return workInbox(ctx, inbox, writer, intake, c.Now, log)
+		},
+		"inbox service": func(ctx context.Context) error { return serveInbox(ctx, nc, inbox, intake, c.Now, log) },
 	})
 }
 

@@ -157,7 +157,9 @@ func (l Layout) ledgerAccount(w *configWriter) {
 		w.line(exportService("$JS.API."+c, "singleton"))
 	}
 	w.line(exportService(flowControl, "singleton"))
-	w.line("{ stream: ", quote(MirrorDeliverPrefix+".>"), ", accounts: [", AccountOps, "] }")
+	for _, s := range sharedStreams() {
+		w.line("{ stream: ", quote(s), ", accounts: [", AccountOps, "] }")
+	}
 	w.close("]")
 	w.close("}")
 }
@@ -183,7 +185,9 @@ func (l Layout) opsAccount(w *configWriter) {
 		w.line(importService("$JS.API."+c, LedgerAPIPrefix+"."+c, false))
 	}
 	w.line(importService(flowControl, "", false))
-	w.line("{ stream: {account: ", AccountLedger, ", subject: ", quote(MirrorDeliverPrefix+".>"), "} }")
+	for _, s := range sharedStreams() {
+		w.line("{ stream: {account: ", AccountLedger, ", subject: ", quote(s), "} }")
+	}
 	w.close("]")
 	w.close("}")
 }
@@ -202,7 +206,12 @@ const (
 //     has kind "JetStream" or "Account" and no user;
 //   - refuse, and not answer, a request whose reply does not start with "_R_.": without a reply it is somebody's answer to another
 //     request, sent with the name of the one who answered; with "$JS.ACK." it is a delivery, and an answer would be an ack.
-func sharedServices() []string { return []string{CommandPrefix + ".>", QueryPrefix + ".>"} }
+func sharedServices() []string {
+	return []string{CommandPrefix + ".>", InboxPrefix + ".>", ParkedPrefix + ".>", QueryPrefix + ".>"}
+}
+
+// sharedStreams are what the ledger tells the ops account unasked.
+func sharedStreams() []string { return []string{MirrorDeliverPrefix + ".>", OutcomePrefix + ".>"} }
 
 // mirrorCalls are the JetStream calls a mirror makes to its origin, below "$JS.API.". They name each bucket: with a
 // wildcard, whoever got hold of them could read or disturb the event stream.
@@ -227,6 +236,8 @@ func PeoplePublishDeny() []string {
 		LedgerAPIPrefix + ".>",
 		MirrorDeliverPrefix + ".>",
 		"$JSC.>",
+		// What became of a command is for the ledger to tell.
+		OutcomePrefix + ".>",
 		// The same calls under the name a JetStream domain would give them.
 		"$JS.*.API.>",
 	}, deniedCalls()...)
@@ -259,6 +270,8 @@ func deniedCalls() []string {
 func PeopleSubscribeDeny() []string {
 	return []string{
 		CommandPrefix + ".>",
+		InboxPrefix + ".>",
+		ParkedPrefix + ".>",
 		QueryPrefix + ".>",
 		LedgerAPIPrefix + ".>",
 		MirrorDeliverPrefix + ".>",

@@ -18,7 +18,7 @@ var ErrStoreTooSmall = errors.New("store limit is too small for the streams")
 
 // ReservedBytes is what one server reserves for all streams and mirrors under these options.
 func ReservedBytes(o Options) int64 {
-	sum := Events(o).MaxBytes + Actors(o).MaxBytes + Marks(o).MaxBytes
+	sum := Events(o).MaxBytes + fixedBytes(o)
 	for _, b := range ChainBuckets() {
 		sum += Bucket(b, o).MaxBytes
 	}
@@ -28,12 +28,16 @@ func ReservedBytes(o Options) int64 {
 	return sum
 }
 
+// fixedBytes is what the streams reserve whose limits no option varies.
+func fixedBytes(o Options) int64 {
+	return Actors(o).MaxBytes + Marks(o).MaxBytes + Inbox(o).MaxBytes + Parked(o).MaxBytes + Receipts(o).MaxBytes
+}
+
 // Fit completes options so that all streams fit into a store of that many bytes. Limits that are given stay as they are; the
 // others get their share of the rest, at most their default. It gives ErrStoreTooSmall.
 func Fit(storeBytes int64, o Options) (Options, error) {
 	bucketCount := int64(len(ChainBuckets()) + len(MirroredBuckets()))
-	fixed := Actors(o).MaxBytes + Marks(o).MaxBytes
-	usable := storeBytes - storeBytes/headroomParts - fixed
+	usable := storeBytes - storeBytes/headroomParts - fixedBytes(o)
 	switch {
 	case o.EventStoreBytes > 0 && o.BucketBytes > 0:
 		if need := ReservedBytes(o); need > storeBytes {

@@ -17,6 +17,16 @@ const (
 	CommandPrefix = "catenary.cmd"
 	// QueryPrefix starts every query's subject: catenary.query.<name>.
 	QueryPrefix = "catenary.query"
+	// InboxPrefix starts the subject of every command that is to be kept until it is done: catenary.inbox.<aggregate>.<verb>.
+	InboxPrefix = "catenary.inbox"
+	// ParkedPrefix starts what is asked of parked commands: catenary.parked.retry and catenary.parked.discard.
+	ParkedPrefix = "catenary.parked"
+	// OutcomePrefix starts the subject on which a kept command's receipt is told: catenary.outcome.<command id>.
+	OutcomePrefix = "catenary.outcome"
+	// InboxStoredPrefix starts the subjects of the inbox's stream: inbox.<aggregate>.<key>. Nobody outside the ledger reaches it.
+	InboxStoredPrefix = "inbox"
+	// ParkedStoredPrefix starts the subjects of the stream of parked commands: parked.<id>.
+	ParkedStoredPrefix = "parked"
 	// LedgerAPIPrefix is where the ops account sees the few JetStream API calls of the ledger that mirrors need.
 	LedgerAPIPrefix = "LEDGER.API"
 	// MirrorDeliverPrefix is where the ledger delivers to the ops account's mirrors.
@@ -29,6 +39,8 @@ const (
 	WriterService = "catenary-writer"
 	// QueryService answers queries.
 	QueryService = "catenary-query"
+	// InboxService keeps commands until they are done, and answers what became of them.
+	InboxService = "catenary-inbox"
 )
 
 // CommandSubject is the subject a command is sent to.
