@@ -24,8 +24,17 @@ func (a *app) location() (*time.Location, error) {
 	return zone, nil
 }
 
-// parseTime reads a time as timesHelp says.
+// parseTime reads a time as timesHelp says. It gives usage errors.
 func (a *app) parseTime(text string) (time.Time, error) {
+	t, err := a.readTime(text)
+	if err == nil && t.Before(time.Unix(0, 0)) {
+		// Nothing is recorded for such times, and the zero time would mean that none is given.
+		return time.Time{}, usagef("%q lies before 1970, where the chain's time begins", text)
+	}
+	return t, err
+}
+
+func (a *app) readTime(text string) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		return t.UTC(), nil
 	}

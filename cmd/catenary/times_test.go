@@ -32,7 +32,7 @@ func TestParseTime(t *testing.T) {
 			t.Errorf("%q is %s, want %s", text, s, want)
 		}
 	}
-	for _, text := range []string{"", "soon", "2026-13-01", "-5m", "1746084885"} {
+	for _, text := range []string{"", "soon", "2026-13-01", "-5m", "1746084885", "1969-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "30000d"} {
 		if found, err := a.parseTime(text); !errors.Is(err, errUsage) {
 			t.Errorf("%q gave %v and %v, want a usage error", text, found, err)
 		}

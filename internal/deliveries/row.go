@@ -141,6 +141,10 @@ func parseTime(s string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, errors.Newf("%q is no time in RFC 3339, such as 2026-05-01T07:34:45Z", s)
 	}
+	if t.Before(time.Unix(0, 0)) {
+		// The zero time among them would mean that none is given: the row would be recorded as of now.
+		return time.Time{}, errors.Newf("%q lies before 1970, where the chain's time begins", s)
+	}
 	return t.UTC(), nil
 }
 

@@ -49,6 +49,8 @@ func TestParseRowRefuses(t *testing.T) {
 		{"no JSON", `whitehall v2`, "not JSON"},
 		{"no time", `{"app":"a","env":"e","kind":"add","new":"1"}`, `field "t": is missing`},
 		{"a time without a zone", `{"t":"2026-05-01 07:34","app":"a","env":"e","kind":"add","new":"1"}`, "no time in RFC 3339"},
+		{"a time before all", `{"t":"0001-01-01T00:00:00Z","app":"a","env":"e","kind":"add","new":"1"}`, "lies before 1970"},
+		{"a time that is early in its zone alone", `{"t":"1970-01-01T00:30:00+01:00","app":"a","env":"e","kind":"add","new":"1"}`, "lies before 1970"},
 		{"null time", `{"t":null,"app":"a","env":"e","kind":"add","new":"1"}`, `field "t": null is no string`},
 		{"no app", `{"t":"2026-05-01T07:34:45Z","env":"e","kind":"add","new":"1"}`, `field "app"`},
 		{"another case is another field", `{"t":"2026-05-01T07:34:45Z","App":"a","env":"e","kind":"add","new":"1"}`, `field "app"`},
