@@ -75,7 +75,7 @@ func (a *app) importDeliveriesCommand() *cobra.Command {
 	flags.BoolVar(&c.strict, "strict", false, "record nothing when a line is no row, and stop at the first row that is refused")
 	flags.Var(amount(&confirmed, 0), "confirm-ended", "the exact `number` of assignments that an import ends, when it ends more than it begins")
 	flags.Var(numberFlag[int]{&c.inFlight, 1, deliveries.MaxInFlight}, "in-flight", "how many commands may wait for an answer")
-	addWait(flags, &c.wait, importWait, "`how-long` to wait until all of it can be read, such as 10m; false for not at all")
+	addWait(flags, &c.wait, importWait, "`span` of time to wait until all of it can be read, such as 10m; false for none")
 	c.output = formatFlag(cmd, "")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if flags.Changed("confirm-ended") {

@@ -49,7 +49,8 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&a.bus.Server, "server", "", "`URL` of the bus (default NATS_URL, or nats://127.0.0.1:4222)")
 	flags.StringVar(&a.bus.Creds, "creds", "", "credentials `file` (default NATS_CREDS)")
 	flags.StringVar(&a.bus.Context, "context", "", "`name` of a nats context (default NATS_CONTEXT, or the selected one)")
-	flags.DurationVar(&a.timeout, "timeout", 30*time.Second, "how long to wait for the bus")
+	a.timeout = 30 * time.Second
+	flags.Var(patienceFlag{&a.timeout}, "timeout", "longest `span` of time to wait for the bus")
 	root.AddGroup(
 		&cobra.Group{ID: groupRun, Title: "Run:"},
 		&cobra.Group{ID: groupWrite, Title: "Change:"},

@@ -86,6 +86,32 @@ func (f timeFlag) Set(text string) error {
 // Type is shown in the help.
 func (f timeFlag) Type() string { return "time" }
 
+// patienceFlag is a flag that holds a span of time in which something can be done.
+type patienceFlag struct{ value *time.Duration }
+
+var _ pflag.Value = patienceFlag{}
+
+// String gives the span.
+func (f patienceFlag) String() string {
+	if f.value == nil {
+		return ""
+	}
+	return f.value.String()
+}
+
+// Set reads the span.
+func (f patienceFlag) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return usagef("it is a span of time above zero, such as 30s")
+	}
+	*f.value = d
+	return nil
+}
+
+// Type is shown in the help.
+func (f patienceFlag) Type() string { return "span" }
+
 // showTime gives a time for tables: local, and to the second.
 func showTime(t time.Time, zone *time.Location) string {
 	if t.IsZero() {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -54,8 +56,24 @@ func (a *app) upCommand() *cobra.Command {
 	flags.StringVar(&c.durability, "durability", string(embedded.DurabilityFsync), "when an event counts as stored: fsync (it survives a power loss) or interval (faster; a power loss may take two minutes)")
 	flags.BoolVar(&c.demo, "demo", false, "bring in a small fleet to look at")
 	flags.BoolVar(&c.verbose, "verbose", false, "log what the server does too")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.up(cmd.Context(), c) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := notEmpty(map[string]string{"store": c.store, "listen": c.listen}); err != nil {
+			return err
+		}
+		return a.up(cmd.Context(), c)
+	}
 	return cmd
+}
+
+// notEmpty gives a usage error for a flag that was given without a value, as a script does whose variable is not set: neither
+// the working directory nor any free port is what it means.
+func notEmpty(flags map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		if flags[name] == "" {
+			return usagef("--%s is empty: give it a value, or leave it out", name)
+		}
+	}
+	return nil
 }
 
 func (a *app) up(ctx context.Context, c upConfig) (err error) {

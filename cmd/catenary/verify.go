@@ -67,6 +67,9 @@ func (a *app) verifyCommand() *cobra.Command {
 			return a.concludeVerification(*output, v)
 		}
 		if cmd.Flags().Changed("store") {
+			if err := notEmpty(map[string]string{"store": *store}); err != nil {
+				return err
+			}
 			return show(a.verifyStore(cmd.Context(), *store))
 		}
 		return a.withBus(cmd.Context(), slog.New(slog.DiscardHandler), func(ctx context.Context, s *session) error {

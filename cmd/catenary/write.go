@@ -41,7 +41,7 @@ func (a *app) writeFlags(cmd *cobra.Command) *writeFlags {
 	flags.Var(timeFlag{a, &w.options.Effective}, "effective", "`time` since when it is so (default now): "+timesHelp)
 	flags.BoolVar(&w.options.Backfill, "backfill", false, "only add to history, at the --effective time; what stands stays")
 	flags.StringVar(&w.options.OnBehalfOf, "on-behalf-of", "", "`name` of the person or system you act for")
-	addWait(flags, &w.wait, defaultWait, "`how-long` to wait until it can be read, such as 10s; false for not at all")
+	addWait(flags, &w.wait, defaultWait, "`span` of time to wait until it can be read, such as 10s; false for none")
 	return w
 }
 
@@ -94,7 +94,7 @@ func (f waitFlag) Set(text string) error {
 }
 
 // Type is shown in the help.
-func (f waitFlag) Type() string { return "how-long" }
+func (f waitFlag) Type() string { return "span" }
 
 // write sends a payload and shows the answer.
 func (a *app) write(cmd *cobra.Command, w *writeFlags, what string, p es.Payload) error {
