@@ -25,6 +25,8 @@ type model struct {
 	order    []string
 	sequence uint64
 	requests int
+	// now is the latest time it takes; zero means any.
+	now time.Time
 }
 
 type modelKey struct {
@@ -71,6 +73,9 @@ func (m *model) do(r dispatch.Request) es.Answer {
 	}
 	if r.Expected != nil && *r.Expected != k.version {
 		return refuse(es.StatusConflict, "version")
+	}
+	if !m.now.IsZero() && r.Effective.After(m.now) {
+		return refuse(es.StatusInvalid, "effective-ahead")
 	}
 	if r.Effective.Before(k.latest) {
 		return refuse(es.StatusRejected, "effective-behind")

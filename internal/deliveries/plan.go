@@ -40,6 +40,9 @@ type Plan struct {
 	steps int
 	// crowds are the runs of steps of one key with equal times.
 	crowds crowds
+	// named is the earliest time at which each node and module is named. It is registered as of then: by the row that names it
+	// first, which may be wrong about its time, all the others would hang.
+	named map[es.Ref]time.Time
 }
 
 // crowd is where in a key's steps a run of equal times begins.
@@ -55,7 +58,7 @@ type crowds map[crowd]int
 // Examine reads the whole input and sends nothing. Each problem found is reported; strict makes the first one an error
 // marked [ErrBroken].
 func Examine(in Input, strict bool, report func(Problem)) (Plan, error) {
-	p := Plan{Source: in.name(), Commands: map[string]int{}, crowds: crowds{}}
+	p := Plan{Source: in.name(), Commands: map[string]int{}, crowds: crowds{}, named: map[es.Ref]time.Time{}}
 	type last struct {
 		at    time.Time
 		place int // where the run of equal times begins
@@ -111,6 +114,11 @@ func (p *Plan) add(s step) {
 		p.Nodes++
 	case events.AggregateModule:
 		p.Modules++
+	}
+	for _, name := range []es.Ref{s.node, s.module} {
+		if earliest, ok := p.named[name]; s.origin != fromName && (!ok || s.at().Before(earliest)) {
+			p.named[name] = s.at()
+		}
 	}
 	if s.began {
 		p.Begins++

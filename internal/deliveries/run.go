@@ -10,6 +10,7 @@ import (
 
 	"catenary/es"
 	"catenary/es/dispatch"
+	"catenary/events"
 )
 
 // Poster sends commands.
@@ -163,6 +164,9 @@ func (r *runner) submit(s step) error {
 		return errEnough
 	}
 	l := r.lane(s)
+	if s.origin == fromName {
+		s.options.Effective = r.plan.named[s.ref]
+	}
 	request, err := s.request()
 	if err != nil {
 		return err
@@ -212,6 +216,9 @@ func (r *runner) lane(s step) *lane {
 	r.lanes[s.ref] = l
 	if s.origin == fromName {
 		r.waiting[s.ref] = nil
+	}
+	if s.ref.Aggregate != events.AggregateAssignment {
+		return l // only an assignment must not overtake the registrations
 	}
 	for _, name := range []es.Ref{s.node, s.module} {
 		if held, ok := r.waiting[name]; ok {

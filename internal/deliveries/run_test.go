@@ -152,6 +152,27 @@ func TestRunReportsRefusals(t *testing.T) {
 	want(t, "history in strict mode", m.history("e", "a"), []string{"1"})
 }
 
+// TestRunGoesOnAfterAWrongTime: a row that is refused for its time keeps no others away, though it names their node and
+// module first, and neither does it once the import is repeated.
+func TestRunGoesOnAfterAWrongTime(t *testing.T) {
+	t.Parallel()
+	rows := []Row{row(1_000_000, "e", "a", "9"), row(2, "e", "a", "1"), row(1, "e", "b", "1"), row(3, "e", "a", "2")}
+	m := newModel()
+	m.now = row(1000, "", "", "").At
+	for i := range 2 {
+		s, problems, err := run(t, input(t, rows...), &bus{model: m}, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, "problems", problems, []Problem{{Line: 1, Kind: ProblemRefused, Code: "effective-ahead", Message: "effective-ahead"}})
+		want(t, "a", m.history("e", "a"), []string{"1", "2"})
+		want(t, "b", m.history("e", "b"), []string{"1"})
+		if s.Refused != 1 || s.Accepted+s.Repeated != 3 || s.Fresh() != (i == 0) || s.Registered != map[int]int{0: 3}[i] {
+			t.Errorf("import %d: summary %+v", i+1, s)
+		}
+	}
+}
+
 // TestRunOverAnotherHistory: rows that say what stands already leave no event, so the writer does not remember them. When
 // the import is repeated they come late, and must neither change anything nor be reported.
 func TestRunOverAnotherHistory(t *testing.T) {

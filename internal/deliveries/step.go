@@ -45,7 +45,7 @@ type step struct {
 	ref     es.Ref
 	payload es.Payload
 	options dispatch.Options
-	// node and module are the registrations that an assignment must not overtake. Both are zero for other steps.
+	// node and module are what the step's row names. Both are zero for the registrations themselves.
 	node, module es.Ref
 	// place counts the steps of the key, from 0.
 	place int
@@ -154,11 +154,10 @@ func (w *walker) command(row Row, command es.Payload, id string, from origin, li
 	if !w.known[module.Ref()] {
 		steps = append(steps, step{ref: module.Ref(), payload: module, options: dispatch.Options{ID: moduleID(w.source, row.App)}})
 	}
-	s := step{origin: from, ref: command.Ref(), payload: command, options: dispatch.Options{ID: id, OnBehalfOf: row.By}}
-	if s.ref.Aggregate == events.AggregateAssignment {
-		s.node, s.module = node.Ref(), module.Ref()
-	}
-	steps = append(steps, s)
+	steps = append(steps, step{
+		origin: from, ref: command.Ref(), payload: command, options: dispatch.Options{ID: id, OnBehalfOf: row.By},
+		node: node.Ref(), module: module.Ref(),
+	})
 	for _, s := range steps {
 		if err := s.payload.Validate(); err != nil {
 			return w.report(Problem{Line: line, Kind: ProblemBroken, Message: err.Error()})
