@@ -266,8 +266,13 @@ func (a *app) showImport(f format, r importReport, whole bool) error {
 	switch {
 	case !whole:
 		a.sayf("it was not finished; what was accepted stays")
-	case !r.Fresh():
+	case r.Fresh():
+	case r.Rows+r.Pairs == 0:
+		a.sayf("nothing has changed: there is no row in it")
+	case r.Repeated+r.Unchanged == r.Rows+r.Pairs:
 		a.sayf("nothing has changed: all of it was there before")
+	default:
+		a.sayf("nothing has changed")
 	}
 	return a.showData(f, r, []string{"SOURCE", "ROWS", "ACCEPTED", "REPEATED", "UNCHANGED", "REFUSED", "BROKEN", "UNCLEAR"}, r.Source,
 		r.Rows, r.Accepted, r.Repeated, r.Unchanged, r.Refused, r.Broken, r.Unclear)

@@ -98,6 +98,30 @@ func TestImportReportsProblems(t *testing.T) {
 	}
 }
 
+// TestImportSaysWhyNothingChanged: only what was taken was there before.
+func TestImportSaysWhyNothingChanged(t *testing.T) {
+	t.Parallel()
+	c := on(t)
+	row := delivery(1, "import-7", "add", "1")
+	c.must(exitOK, "import", "deliveries", historyFile(t, row))
+	for _, call := range []struct {
+		history string
+		code    int
+		want    string
+	}{
+		{row, exitOK, "nothing has changed: all of it was there before\n"},
+		{"", exitOK, "nothing has changed: there is no row in it\n"},
+		{"no row", exitFailed, "nothing has changed\n"},
+		{row + "\nno row", exitFailed, "nothing has changed\n"},
+		{delivery(0, "import-7", "add", "0"), exitFailed, "nothing has changed\n"},
+	} {
+		found := c.feed(call.history, "import", "deliveries", "-", "--source", t.Name()+".ndjson")
+		if found.code != call.code || !strings.Contains(found.err, call.want) {
+			t.Errorf("of %q it says, with exit code %d,\n%swant %d and %q", call.history, found.code, found.err, call.code, call.want)
+		}
+	}
+}
+
 // TestImportConfirms is case E21 for imports.
 func TestImportConfirms(t *testing.T) {
 	t.Parallel()
