@@ -3,6 +3,7 @@ package natsconn
 import (
 	"context"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/url"
@@ -54,8 +55,8 @@ func Connect(ctx context.Context, c Config, opts ...nats.Option) (*Conn, error) 
 	}
 	conn := &Conn{log: c.Logger, denials: newDenials(), closed: make(chan struct{})}
 	var address string
-	options := slices.Concat(credentials, opts, conn.options(ctx, c))
-	options = append(options, func(o *nats.Options) error {
+	// The address comes first of ours, so that it is known when another one fails.
+	where := func(o *nats.Options) error {
 		if c.Server != "" {
 			o.Servers = addresses(c.Server)
 		}
@@ -64,7 +65,8 @@ func Connect(ctx context.Context, c Config, opts ...nats.Option) (*Conn, error) 
 		}
 		address = strings.Join(o.Servers, ",")
 		return nil
-	})
+	}
+	options := slices.Concat([]nats.Option{where}, credentials, opts, conn.options(ctx, c))
 	if c.usesContext() {
 		conn.Conn, _, err = natscontext.Connect(c.Context, options...)
 	} else {
@@ -121,12 +123,17 @@ func (c *Conn) Closed() <-chan struct{} { return c.closed }
 func connectError(err error, address string, c Config) error {
 	redacted := redact(address)
 	var malformed *url.Error
+	var file *fs.PathError
 	switch {
+	case address == "" && c.Context == "":
+		return errors.Mark(errors.Wrap(err, "the selected nats context; select another with `nats context select`, or name the server"), ErrConfig)
 	case address == "":
 		return errors.Mark(errors.Wrapf(err, "nats context %q; `nats context ls` shows the known ones", c.Context), ErrConfig)
 	case errors.As(err, &malformed):
 		// The address itself is left out: it may hold a password, and where, nobody can tell.
 		return errors.Mark(errors.Wrap(malformed.Err, "server address is not a URL such as nats://HOST:4222"), ErrConfig)
+	case errors.As(err, &file): // credentials and certificates are read while connecting
+		return errors.Mark(errors.Wrapf(file, "connect to %s: give the path of a file that can be read", redacted), ErrConfig)
 	case isRefusedLogin(err):
 		return errors.Mark(errors.Wrapf(err, "connect to %s: the server does not accept these credentials; check --creds, --context or NATS_USER", redacted), ErrDenied)
 	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrTimeout), isNetwork(err):

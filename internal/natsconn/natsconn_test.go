@@ -178,7 +178,8 @@ func TestConnectFailures(t *testing.T) {
 		{name: "wrong password", config: natsconn.Config{Server: server, User: "ana", Password: "x"}, want: natsconn.ErrDenied, says: []string{server, "--creds"}},
 		{name: "unknown context", config: natsconn.Config{Context: "nowhere"}, want: natsconn.ErrConfig, says: []string{"nowhere", "nats context ls"}},
 		{name: "missing nkey", config: natsconn.Config{Server: server, NKey: missing}, want: natsconn.ErrConfig, says: []string{missing}},
-		{name: "missing credentials", config: natsconn.Config{Server: server, Creds: missing}, want: natsconn.ErrConfig, says: []string{missing}},
+		{name: "missing credentials", config: natsconn.Config{Server: server, Creds: missing}, want: natsconn.ErrConfig, says: []string{missing, server}},
+		{name: "missing authority", config: natsconn.Config{Server: server, CA: missing}, want: natsconn.ErrConfig, says: []string{missing, server}},
 		{name: "password alone", config: natsconn.Config{Password: "x"}, want: natsconn.ErrConfig, says: []string{"without a user"}},
 		{name: "two identities", config: natsconn.Config{User: "ana", Creds: missing}, want: natsconn.ErrConfig, says: []string{"more than one"}},
 		{name: "certificate alone", config: natsconn.Config{Cert: missing}, want: natsconn.ErrConfig, says: []string{"needs its key"}},
@@ -206,6 +207,16 @@ func TestConnectFailures(t *testing.T) {
 			}
 		})
 	}
+	t.Run("the selected context is gone", func(t *testing.T) {
+		dir := t.TempDir()
+		t.Setenv("XDG_CONFIG_HOME", dir)
+		check(t, os.MkdirAll(filepath.Join(dir, "nats"), 0o700))
+		check(t, os.WriteFile(filepath.Join(dir, "nats", "context.txt"), []byte("nowhere\n"), 0o600))
+		_, err := natsconn.Connect(testContext(t), natsconn.Config{Logger: quiet()})
+		if !errors.Is(err, natsconn.ErrConfig) || !strings.Contains(err.Error(), "selected") || !strings.Contains(err.Error(), "nowhere") {
+			t.Errorf("got error %v", err)
+		}
+	})
 	t.Run("the password is not told", func(t *testing.T) {
 		_, err := natsconn.Connect(testContext(t), natsconn.Config{Server: strings.Replace(closed, "nats://", "nats://ana:secret@", 1), Logger: quiet()})
 		if !errors.Is(err, natsconn.ErrUnreachable) || strings.Contains(err.Error(), "secret") {
