@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,6 +21,12 @@ import (
 
 // mirrorPollInterval is how often a mirror that catches up is asked how far it is. A mirror follows within a millisecond.
 const mirrorPollInterval = 5 * time.Millisecond
+
+// MirrorPath is where a store keeps the mirror of a bucket, below the store's directory. A server that starts without it makes
+// the mirror anew.
+func MirrorPath(bucket string) string {
+	return filepath.Join("jetstream", topology.AccountOps, "streams", topology.BucketStream(bucket))
+}
 
 // EnsureMirrors gives the ops account a true mirror of every bucket of the ledger, and returns when each follows its bucket
 // and holds what it held when this was called. The connections are the ledger account's and the mirrors user's.

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -73,6 +76,59 @@ func TestUpWithADamagedStream(t *testing.T) {
 	}
 }
 
+// TestVerifyOfADamagedCopy: what verify says of a copy that differs, mends it.
+func TestVerifyOfADamagedCopy(t *testing.T) {
+	t.Parallel()
+	store := t.TempDir()
+	run := func(work func(c caller)) {
+		t.Helper()
+		u := started(t, "--store", store, "--durability", "interval")
+		work(caller{t: t, url: u.ready.NATS})
+		if code := u.stop(); code != exitOK {
+			t.Fatalf("it ended with %d:\n%s", code, u.stderr.String())
+		}
+	}
+	run(func(c caller) {
+		for _, node := range []string{"n1", "n2", "n3"} {
+			c.node(node)
+		}
+	})
+	path := filepath.Join(store, embedded.MirrorPath(topology.BucketNodes))
+	flip(t, path, `{"node":"n2"`)
+	run(func(c caller) {
+		if found := c.must(exitFailed, "verify"); !strings.Contains(found.out, embedded.MirrorPath(topology.BucketNodes)) {
+			t.Errorf("verify shows\n%swant where the copy is", found.out)
+		}
+	})
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+	run(func(c caller) { c.ok("verify") })
+}
+
+// flip changes one bit of a text in the messages of a stream that is stored at a path.
+func flip(t *testing.T, path, text string) {
+	t.Helper()
+	blocks, err := filepath.Glob(filepath.Join(path, "msgs", "*.blk"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range blocks {
+		data, err := os.ReadFile(block)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := bytes.Index(data, []byte(text)); i >= 0 {
+			data[i+len(text)-1] ^= 1
+			if err := os.WriteFile(block, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("no block of %d below %s holds %s", len(blocks), path, text)
+}
+
 // TestVerifyOfAStore: a chain that does not run can be checked, and one that no writer starts on must be.
 func TestVerifyOfAStore(t *testing.T) {
 	t.Parallel()
@@ -91,6 +147,9 @@ func TestVerifyOfAStore(t *testing.T) {
 	changed := damaged(t, "evt.node.n1")
 	if found := nobody.must(exitFailed, "verify", "--store", changed); !strings.Contains(found.out, "evt.node.n1") {
 		t.Errorf("verify shows\n%swant the event's subject", found.out)
+	}
+	if found := nobody.must(exitFailed, "verify", "--store", changed); strings.Contains(found.out, "yes") || !strings.Contains(found.out, "in part") {
+		t.Errorf("verify shows\n%swant no bucket to be whole, since nothing after the damage was compared", found.out)
 	}
 	if none := nobody.must(exitFailed, "verify", "--store", t.TempDir()); !strings.Contains(none.err, "no store") {
 		t.Errorf("of an empty directory it says %q", none.err)

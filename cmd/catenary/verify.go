@@ -27,8 +27,8 @@ names each difference, and then ends with exit code 1.
 With --store it checks the store of a chain that does not run. No writer starts on a stream that was changed, so that is the
 way to find out what was.
 
-Keep the head it prints (the last event's sequence and hash): a stream that was cut short can only be told from a short one by
-somebody who knows an earlier head.`
+Keep the head it prints (the last event's sequence and hash): a stream that was cut short, and its buckets with it, can only be
+told from a short one by somebody who knows an earlier head.`
 
 // mirrorPatience is how long a copy may take to have what its bucket had when it was checked.
 const mirrorPatience = 10 * time.Second
@@ -175,7 +175,7 @@ func (s *session) verifyMirror(ctx context.Context, b project.BucketReport) (mir
 		return m, err
 	}
 	if m.Digest != b.Digest {
-		m.Problem = "it differs from its bucket; a restart of the server makes it anew"
+		m.Problem = "it differs from its bucket; to have it made anew, stop the chain, delete " + embedded.MirrorPath(b.Name) + " in its store, and start it"
 	}
 	return m, nil
 }
@@ -195,7 +195,7 @@ func (a *app) showVerification(f format, v verification) error {
 		p := a.newPrinter(f, "BUCKET", "KEYS", "VALUES", "REVISION", "EQUALS THE FOLD", "COPY EQUALS IT")
 		for i, b := range v.Buckets {
 			if err := p.add(line{cells: func() []string {
-				return []string{b.Name, strconv.Itoa(b.Keys), strconv.FormatUint(b.Values, 10), strconv.FormatUint(b.Revision, 10), yes(b.OK()), yes(v.Mirrors[i].Problem == "")}
+				return []string{b.Name, strconv.Itoa(b.Keys), strconv.FormatUint(b.Values, 10), strconv.FormatUint(b.Revision, 10), v.equal(b.OK()), v.equal(v.Mirrors[i].Problem == "")}
 			}}); err != nil {
 				return err
 			}
@@ -253,9 +253,14 @@ func (v verification) differences() []line {
 	return found
 }
 
-func yes(ok bool) string {
-	if ok {
+// equal says whether something equals what it should. When the stream is damaged nothing was compared beyond that.
+func (v verification) equal(ok bool) string {
+	switch {
+	case !ok:
+		return "NO"
+	case v.Chain != "":
+		return "in part"
+	default:
 		return "yes"
 	}
-	return "NO"
 }
