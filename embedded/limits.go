@@ -32,10 +32,12 @@ func CheckStore(dir string) error {
 // remembers, then three quarters of the free space divided by how many servers share the disk. It gives ErrStore.
 func resolveLimits(c Config, sharers int) (int64, topology.Options, error) {
 	path := filepath.Join(c.StoreDir, limitsFile)
-	limits := storeLimits{MaxStoreBytes: c.MaxStoreBytes}
+	limits, advice := storeLimits{MaxStoreBytes: c.MaxStoreBytes}, "give the store a larger limit"
 	if limits.MaxStoreBytes == 0 {
+		advice = "the limit is max_store_bytes in " + path + ", which may be raised"
 		err := readState(path, &limits)
 		if errors.Is(err, fs.ErrNotExist) {
+			advice = "the limit is three quarters of the disk's free space: free some, or choose another directory"
 			limits.MaxStoreBytes, err = defaultStoreBytes(c.StoreDir, sharers)
 		}
 		if err != nil {
@@ -44,7 +46,7 @@ func resolveLimits(c Config, sharers int) (int64, topology.Options, error) {
 	}
 	options, err := topology.Fit(limits.MaxStoreBytes, topology.Options{EventStoreBytes: c.EventStoreBytes, BucketBytes: c.BucketBytes})
 	if err != nil {
-		return 0, topology.Options{}, errors.Mark(errors.Wrapf(err, "store directory %s", c.StoreDir), ErrStore)
+		return 0, topology.Options{}, errors.Mark(errors.WithHint(errors.Wrapf(err, "store directory %s", c.StoreDir), advice), ErrStore)
 	}
 	if err := writeState(path, limits); err != nil {
 		return 0, topology.Options{}, errors.Mark(err, ErrStore)

@@ -99,6 +99,8 @@ func TestStartFailures(t *testing.T) {
 	check(t, os.WriteFile(file, nil, 0o600))
 	garbled := t.TempDir()
 	check(t, os.WriteFile(filepath.Join(garbled, "limits.json"), []byte("{"), 0o600))
+	small := t.TempDir()
+	check(t, os.WriteFile(filepath.Join(small, "limits.json"), []byte(`{"max_store_bytes":1048576}`), 0o600))
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
 
@@ -108,12 +110,14 @@ func TestStartFailures(t *testing.T) {
 		config embedded.Config
 		want   error
 		says   string
+		hint   string
 	}{
 		{name: "port taken", config: embedded.Config{Listen: taken.Addr().String()}, want: embedded.ErrListen, says: "another program listens there"},
 		{name: "address of another machine", config: embedded.Config{Listen: "192.0.2.1:0"}, want: embedded.ErrListen, says: "an address of this machine"},
 		{name: "store below a file", config: embedded.Config{StoreDir: filepath.Join(file, "store")}, want: embedded.ErrStore, says: file},
 		{name: "limits unreadable", config: embedded.Config{StoreDir: garbled}, want: embedded.ErrStore, says: "limits.json"},
 		{name: "store too small", config: embedded.Config{MaxStoreBytes: 1 << 20}, want: embedded.ErrStore, says: "raise the store limit"},
+		{name: "remembered store too small", config: embedded.Config{StoreDir: small}, want: embedded.ErrStore, says: "raise the store limit", hint: filepath.Join(small, "limits.json")},
 		{name: "streams above the store", config: embedded.Config{MaxStoreBytes: 4 << 30, EventStoreBytes: 3 << 30, BucketBytes: 1 << 30}, want: embedded.ErrStore, says: "raise the store limit or lower theirs"},
 		{name: "context ended", ctx: cancelled, want: context.Canceled, says: "start the server"},
 		{name: "a user named like ours", config: embedded.Config{Users: []topology.User{{Name: topology.UserMirrors, Password: "x"}}}, want: embedded.ErrConfig, says: topology.UserMirrors},
@@ -136,6 +140,9 @@ func TestStartFailures(t *testing.T) {
 			}
 			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
 				t.Fatalf("got error %v, want %v that says %q", err, c.want, c.says)
+			}
+			if hints := errors.FlattenHints(err); !strings.Contains(hints, c.hint) {
+				t.Errorf("it hints %q, want %q", hints, c.hint)
 			}
 			if errors.Is(err, embedded.ErrStore) {
 				return

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -144,6 +145,32 @@ func TestFit(t *testing.T) {
 		}
 		if got.EventStoreBytes <= 0 || got.BucketBytes <= 0 {
 			t.Errorf("no limit: %+v", got)
+		}
+	})
+}
+
+// TestFitNamesWhatIsEnough: the figure in the message is the smallest store that will do.
+func TestFitNamesWhatIsEnough(t *testing.T) {
+	t.Parallel()
+	limit := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(MinStreamBytes, 1<<34))
+	rapid.Check(t, func(t *rapid.T) {
+		given := Options{EventStoreBytes: limit.Draw(t, "events")}
+		if given.EventStoreBytes == 0 {
+			given.BucketBytes = limit.Draw(t, "bucket")
+		}
+		_, err := Fit(1<<20, given)
+		var bytes, buckets, enough int64
+		if err == nil {
+			t.Fatal("a megabyte is enough")
+		}
+		if _, scanErr := fmt.Sscanf(err.Error(), "%d bytes, but the event stream and %d buckets and mirrors need %d;", &bytes, &buckets, &enough); scanErr != nil {
+			t.Fatalf("%v: %v", err, scanErr)
+		}
+		if _, err := Fit(enough, given); err != nil {
+			t.Errorf("what is said to be enough is not: %v", err)
+		}
+		if _, err := Fit(enough-4*headroomParts, given); !errors.Is(err, ErrStoreTooSmall) {
+			t.Errorf("less than %d is enough: %v", enough, err)
 		}
 	})
 }

@@ -36,7 +36,7 @@ func fixedBytes(o Options) int64 {
 // Fit completes options so that all streams fit into a store of that many bytes. Limits that are given stay as they are; the
 // others get their share of the rest, at most their default. It gives ErrStoreTooSmall.
 func Fit(storeBytes int64, o Options) (Options, error) {
-	bucketCount := int64(len(ChainBuckets()) + len(MirroredBuckets()))
+	given, bucketCount := o, int64(len(ChainBuckets())+len(MirroredBuckets()))
 	usable := storeBytes - storeBytes/headroomParts - fixedBytes(o)
 	switch {
 	case o.EventStoreBytes > 0 && o.BucketBytes > 0:
@@ -53,10 +53,24 @@ func Fit(storeBytes int64, o Options) (Options, error) {
 		o.BucketBytes = min(share, DefaultBucketBytes)
 		o.EventStoreBytes = min(share*eventShares, DefaultEventStoreBytes)
 	}
+	for _, limit := range []int64{given.EventStoreBytes, given.BucketBytes} {
+		if limit > 0 && limit < MinStreamBytes {
+			return Options{}, errors.Wrapf(ErrStoreTooSmall, "a limit of %d bytes is given, but a stream needs %d; raise it", limit, MinStreamBytes)
+		}
+	}
 	if min(o.EventStoreBytes, o.BucketBytes) < MinStreamBytes {
 		return Options{}, errors.Wrapf(ErrStoreTooSmall,
-			"%d bytes leave %d for the event stream and %d for each of %d buckets and mirrors, at least %d each are needed; raise the store limit",
-			storeBytes, o.EventStoreBytes, o.BucketBytes, bucketCount, MinStreamBytes)
+			"%d bytes, but the event stream and %d buckets and mirrors need %d; raise the store limit", storeBytes, bucketCount, leastStoreBytes(given, bucketCount))
 	}
 	return o, nil
+}
+
+// leastStoreBytes is the smallest store that Fit finds large enough for limits of which some are given.
+func leastStoreBytes(o Options, bucketCount int64) int64 {
+	event, bucket := max(o.EventStoreBytes, MinStreamBytes), max(o.BucketBytes, MinStreamBytes)
+	if o.EventStoreBytes == 0 && o.BucketBytes == 0 {
+		event = eventShares * MinStreamBytes
+	}
+	const unreserved = headroomParts - 1
+	return (event + bucket*bucketCount + fixedBytes(o) + unreserved - 1) / unreserved * headroomParts
 }
