@@ -86,10 +86,18 @@ func (w *Writer) answerWaiting(ctx context.Context) {
 		case j.rests > w.confirmed.Sequence:
 			return false
 		case j.repeat != 0:
-			if !j.answered {
-				j.answered = true
-				w.readers.Go(func() { w.answerRepeat(ctx, j.command, j.repeat, j.answer) })
+			if j.answered {
+				return true
 			}
+			if w.repeating == maxRepeating {
+				return false
+			}
+			j.answered = true
+			w.repeating++
+			w.readers.Go(func() {
+				w.answerRepeat(ctx, j.command, j.repeat, j.answer)
+				w.repeated <- struct{}{}
+			})
 			return true
 		case j.tailRead:
 			j.reply(j.result)

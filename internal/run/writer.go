@@ -162,7 +162,7 @@ func serveCommands(ctx context.Context, nc *nats.Conn, c WriterConfig, writer *d
 		known = append(known, v.Aggregate+"."+v.Verb)
 	}
 	service, err := dispatch.NewService(ctx, dispatch.ServiceConfig{
-		Name: topology.WriterService, Version: Version(), Conn: nc, Intake: intake, Submit: writer.Submit,
+		Name: topology.WriterService, Version: Version(), Conn: nc, Intake: intake, Offer: writer.Offer,
 		Inside: insideName, Commands: known, Logger: log,
 	})
 	if err != nil {
