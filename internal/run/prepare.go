@@ -28,7 +28,10 @@ func prepareWriter(ctx context.Context, nc *nats.Conn, options topology.Options)
 	if err := natsstore.Ensure(ctx, nc, options); err != nil {
 		return err
 	}
-	return natskv.Ensure(ctx, nc, topology.Actors(options))
+	if err := natskv.Ensure(ctx, nc, topology.Actors(options)); err != nil {
+		return err
+	}
+	return natskv.Ensure(ctx, nc, topology.Baton(options))
 }
 
 // prepareProjector makes or checks what the projector owns.
