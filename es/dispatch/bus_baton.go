@@ -178,10 +178,13 @@ func (b *Baton) write(ctx context.Context, v batonValue, revision uint64) (uint6
 func (b *Baton) Keep(ctx context.Context) error {
 	pace := time.NewTicker(batonPace)
 	defer pace.Stop()
+	ended := ctx.Done()
+	// A renewal is not broken off: one whose outcome is not known would make the release fail.
+	ctx = context.WithoutCancel(ctx)
 	for {
 		select {
-		case <-ctx.Done():
-			b.release(context.WithoutCancel(ctx))
+		case <-ended:
+			b.release(ctx)
 			return nil
 		case <-pace.C:
 		}

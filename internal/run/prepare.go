@@ -2,9 +2,13 @@ package run
 
 import (
 	"context"
+	"time"
 
+	"github.com/cenkalti/backoff/v5"
+	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
 
+	"catenary/es"
 	"catenary/es/natskv"
 	"catenary/es/natsstore"
 	"catenary/internal/topology"
@@ -21,6 +25,27 @@ func Prepare(ctx context.Context, nc *nats.Conn, options topology.Options) error
 		return err
 	}
 	return prepareProjector(ctx, nc, options)
+}
+
+// How long making the streams may take. When several processes make a stream of a cluster at the same time, the server leaves all
+// but one of them without an answer; asked again, it gives the stream that was made.
+const (
+	prepareTry      = 2 * time.Second
+	preparePatience = 20 * time.Second
+)
+
+// prepareWithOthers makes or checks what the writer owns, while others may do the same.
+func prepareWithOthers(ctx context.Context, nc *nats.Conn, options topology.Options) error {
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		try, cancel := context.WithTimeout(ctx, prepareTry)
+		defer cancel()
+		err := prepareWriter(try, nc, options)
+		if err != nil && !errors.Is(err, es.ErrUnavailable) {
+			err = backoff.Permanent(err)
+		}
+		return struct{}{}, err
+	}, backoff.WithBackOff(backoff.NewExponentialBackOff()), backoff.WithMaxElapsedTime(preparePatience))
+	return err
 }
 
 // prepareWriter makes or checks what the writer owns.

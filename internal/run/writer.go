@@ -88,7 +88,7 @@ type writerPart struct {
 }
 
 func (p *writerPart) prepare(ctx context.Context) error {
-	if err := prepareWriter(ctx, p.nc, p.cfg.Streams); err != nil {
+	if err := prepareWithOthers(ctx, p.nc, p.cfg.Streams); err != nil {
 		return err
 	}
 	var err error
