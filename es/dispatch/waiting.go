@@ -69,9 +69,14 @@ func (w *Writer) overtaken(ctx context.Context) error {
 			return err
 		}
 	}
+	return w.giveWay(ctx)
+}
+
+// giveWay drops the upper layer and takes in what another writer has appended. All that waits without events was decided on a
+// world that was not the newest: it is decided again, also when it rests on nothing of ours that failed.
+func (w *Writer) giveWay(ctx context.Context) error {
 	for _, j := range w.waiting {
 		if j.repeat == 0 {
-			// Decided on a world that was not the newest: it must not be answered.
 			j.rests = w.head.Sequence + 1
 		}
 	}

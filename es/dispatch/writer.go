@@ -252,8 +252,7 @@ func (w *Writer) land(ctx context.Context) error {
 		return nil
 	case errors.Is(err, es.ErrConflict):
 		w.cfg.Logger.Warn("another writer has appended, deciding again", "after", f.before.Sequence)
-		w.undo()
-		return w.takeOver(ctx)
+		return w.giveWay(ctx)
 	case errors.IsAny(err, es.ErrFull, es.ErrTooLarge):
 		w.cfg.Logger.Error("the store refuses to append", "error", err)
 		for _, j := range f.jobs {
