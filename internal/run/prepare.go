@@ -34,12 +34,12 @@ const (
 	preparePatience = 20 * time.Second
 )
 
-// prepareWithOthers makes or checks what the writer owns, while others may do the same.
-func prepareWithOthers(ctx context.Context, nc *nats.Conn, options topology.Options) error {
+// withOthers makes or checks streams while others may do the same: it tries again while the server gives no answer.
+func withOthers(ctx context.Context, prepare func(context.Context) error) error {
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		try, cancel := context.WithTimeout(ctx, prepareTry)
 		defer cancel()
-		err := prepareWriter(try, nc, options)
+		err := prepare(try)
 		if err != nil && !errors.Is(err, es.ErrUnavailable) {
 			err = backoff.Permanent(err)
 		}

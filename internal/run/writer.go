@@ -88,14 +88,17 @@ type writerPart struct {
 }
 
 func (p *writerPart) prepare(ctx context.Context) error {
-	if err := prepareWithOthers(ctx, p.nc, p.cfg.Streams); err != nil {
+	err := withOthers(ctx, func(ctx context.Context) (err error) {
+		if err = prepareWriter(ctx, p.nc, p.cfg.Streams); err != nil {
+			return err
+		}
+		p.inbox, err = openInbox(ctx, p.nc, p.cfg.Streams)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	var err error
 	if p.intake, err = newIntake(ctx, p.nc, p.log); err != nil {
-		return err
-	}
-	if p.inbox, err = openInbox(ctx, p.nc, p.cfg.Streams); err != nil {
 		return err
 	}
 	if p.actor, err = p.intake.Actors.ID(ctx, dispatch.Who{Name: insideName}); err != nil {
