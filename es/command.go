@@ -122,6 +122,9 @@ type AnswerError struct {
 	// Expected and Current are the versions of a conflict.
 	Expected *uint64 `json:"expected,omitempty"`
 	Current  *uint64 `json:"current,omitempty"`
+	// RetryAfterMillis is how many milliseconds to wait before sending the same command again. Zero means that waiting does
+	// not help.
+	RetryAfterMillis int64 `json:"retry-after-ms,omitempty"`
 }
 
 // Refusal is the error by which a decider refuses a command. It is the whole answer: nothing is recorded.
@@ -130,6 +133,8 @@ type Refusal struct {
 	Code    string
 	Message string
 	Hint    string
+	// RetryAfter is how long to wait before sending the same command again. Zero means that waiting does not help.
+	RetryAfter time.Duration
 }
 
 func (r *Refusal) Error() string {

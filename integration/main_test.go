@@ -38,10 +38,10 @@ func testMain(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	binaries = filepath.Join(dir, "bin")
-	build := exec.Command("go", "build", "-o", binaries+string(filepath.Separator), "../cmd/catenary")
+	build := exec.Command("go", "build", "-o", binaries+string(filepath.Separator), "../cmd/catenary", "../cmd/writer")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the binary: %v\n%s", err, out)
+		fmt.Fprintf(os.Stderr, "build the binaries: %v\n%s", err, out)
 		return 1
 	}
 	shared, err = startChain(filepath.Join(dir, "shared"), "127.0.0.1:0", "interval")

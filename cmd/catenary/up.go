@@ -112,6 +112,7 @@ func (a *app) up(ctx context.Context, c upConfig) (err error) {
 				Streams:    server.Options(),
 				Durability: dispatch.Durability{Fsync: c.durability == string(embedded.DurabilityFsync), Replicas: 1},
 				Now:        a.Now, Logger: log, Ready: func() { close(writing) },
+				Alone: true, // nobody else has the password of the ledger's account
 			})
 		}),
 		"projector": a.upPart(server, func(ctx context.Context, nc *nats.Conn) error {

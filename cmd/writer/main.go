@@ -31,7 +31,6 @@ func (m Main) Run(ctx context.Context) int {
 				Streams:    s.Streams(),
 				Durability: dispatch.Durability{Fsync: s.Durability == "fsync", Replicas: s.Replicas},
 				Logger:     log,
-				Ready:      func() { log.Info("commands are taken") },
 			})
 		},
 	}.Main(ctx, m.Args, m.Env, m.Stderr)

@@ -22,9 +22,14 @@ type Who struct {
 type Directory interface {
 	// Load gives every entry that stands.
 	Load(ctx context.Context) (map[string]Who, error)
-	// Put stores a new entry, durably when it returns.
+	// Put stores a new entry, durably when it returns. It gives an error marked [ErrDirectoryChanged], and stores nothing,
+	// when another process has changed the directory since this one last loaded it or put something in: else two writers
+	// could give one name two ids, and a repeat that names the person would not be told for one.
 	Put(ctx context.Context, id string, who Who) error
 }
+
+// ErrDirectoryChanged means that another process has changed the directory. Load it again.
+var ErrDirectoryChanged = errors.New("the actor directory has changed")
 
 // Actors gives opaque ids for names, making one for each name it has not seen. It is safe for many goroutines.
 type Actors struct {
@@ -37,17 +42,22 @@ type Actors struct {
 
 // NewActors reads the directory. newID gives random ids, which MUST NOT tell anything of the name.
 func NewActors(ctx context.Context, d Directory, newID func() string) (*Actors, error) {
-	entries, err := d.Load(ctx)
+	a := &Actors{directory: d, newID: newID}
+	return a, a.load(ctx)
+}
+
+func (a *Actors) load(ctx context.Context) error {
+	entries, err := a.directory.Load(ctx)
 	if err != nil {
-		return nil, errors.Wrap(err, "read the actor directory")
+		return errors.Wrap(err, "read the actor directory")
 	}
-	a := &Actors{directory: d, newID: newID, ids: make(map[Who]string, len(entries))}
+	a.ids = make(map[Who]string, len(entries))
 	for id, who := range entries {
 		if other, ok := a.ids[who]; !ok || id < other {
 			a.ids[who] = id
 		}
 	}
-	return a, nil
+	return nil
 }
 
 // ID gives the opaque id for a name. The entry is durable before the id is used. It gives the errors of the directory,
@@ -55,18 +65,26 @@ func NewActors(ctx context.Context, d Directory, newID func() string) (*Actors, 
 func (a *Actors) ID(ctx context.Context, who Who) (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if id, ok := a.ids[who]; ok {
-		return id, nil
+	for {
+		if id, ok := a.ids[who]; ok {
+			return id, nil
+		}
+		if err := es.CheckName("actor", who.Name); err != nil {
+			return "", err
+		}
+		id := a.newID()
+		err := a.directory.Put(ctx, id, who)
+		switch {
+		case err == nil:
+			a.ids[who] = id
+			return id, nil
+		case !errors.Is(err, ErrDirectoryChanged):
+			return "", errors.Wrap(err, "add to the actor directory")
+		}
+		if err := a.load(ctx); err != nil {
+			return "", err
+		}
 	}
-	if err := es.CheckName("actor", who.Name); err != nil {
-		return "", err
-	}
-	id := a.newID()
-	if err := a.directory.Put(ctx, id, who); err != nil {
-		return "", errors.Wrap(err, "add to the actor directory")
-	}
-	a.ids[who] = id
-	return id, nil
 }
 
 // EncodeWho and DecodeWho are the stored form of a directory's entry.

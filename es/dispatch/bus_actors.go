@@ -2,46 +2,72 @@ package dispatch
 
 import (
 	"context"
+	"sync"
 
 	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// BucketDirectory is a [Directory] in a key-value bucket: one entry per id, one value per entry.
-type BucketDirectory struct{ bucket jetstream.KeyValue }
+// BucketDirectory is a [Directory] in a key-value bucket: one entry per id, one value per entry. It is safe for many
+// goroutines.
+type BucketDirectory struct {
+	name   string
+	js     jetstream.JetStream
+	bucket jetstream.KeyValue
+
+	mu sync.Mutex
+	// seen is a sequence of the bucket's stream up to which all entries are known.
+	seen uint64
+}
 
 // OpenDirectory opens the directory in a bucket that exists.
 func OpenDirectory(ctx context.Context, js jetstream.JetStream, bucket string) (*BucketDirectory, error) {
 	kv, err := js.KeyValue(ctx, bucket)
-	return &BucketDirectory{bucket: kv}, errors.Wrapf(err, "open the actor directory %s", bucket)
+	return &BucketDirectory{name: bucket, js: js, bucket: kv}, errors.Wrapf(err, "open the actor directory %s", bucket)
 }
 
 // Load gives every entry that was not erased.
 func (d *BucketDirectory) Load(ctx context.Context) (map[string]Who, error) {
-	w, err := d.bucket.WatchAll(ctx, jetstream.IgnoreDeletes())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	// Asked first: an entry that is made meanwhile may be missed, and then refuses the next Put.
+	stream, err := d.js.Stream(ctx, "KV_"+d.name)
+	if err != nil {
+		return nil, errors.Wrap(err, "look at the actor directory")
+	}
+	w, err := d.bucket.WatchAll(ctx)
 	if err != nil {
 		return nil, errors.Wrap(err, "watch the actor directory")
 	}
-	entries, err := readEntries(ctx, w)
+	entries, last, err := readEntries(ctx, w)
+	if err == nil {
+		d.seen = max(stream.CachedInfo().State.LastSeq, last)
+	}
 	return entries, errors.CombineErrors(err, errors.Wrap(w.Stop(), "stop watching the actor directory"))
 }
 
-func readEntries(ctx context.Context, w jetstream.KeyWatcher) (map[string]Who, error) {
-	entries := map[string]Who{}
+// readEntries gives the entries that stand, and the sequence of the last one.
+func readEntries(ctx context.Context, w jetstream.KeyWatcher) (map[string]Who, uint64, error) {
+	entries, last := map[string]Who{}, uint64(0)
 	for {
 		select {
 		case <-ctx.Done():
-			return nil, errors.Wrap(ctx.Err(), "read the actor directory")
+			return nil, 0, errors.Wrap(ctx.Err(), "read the actor directory")
 		case e, ok := <-w.Updates():
 			switch {
 			case !ok:
-				return nil, errors.New("read the actor directory: the watch ended")
+				return nil, 0, errors.New("read the actor directory: the watch ended")
 			case e == nil: // all that stood when the watch began has come
-				return entries, nil
+				return entries, last, nil
+			}
+			last = e.Revision()
+			if e.Operation() != jetstream.KeyValuePut {
+				continue
 			}
 			who, err := DecodeWho(e.Value())
 			if err != nil {
-				return nil, errors.Wrapf(err, "actor %s", e.Key())
+				return nil, 0, errors.Wrapf(err, "actor %s", e.Key())
 			}
 			if who.Name != "" {
 				entries[e.Key()] = who
@@ -50,12 +76,24 @@ func readEntries(ctx context.Context, w jetstream.KeyWatcher) (map[string]Who, e
 	}
 }
 
-// Put stores a new entry. It gives an error when the id is there already.
+// Put stores a new entry. It gives errors marked [ErrDirectoryChanged], also when an earlier Put whose answer was lost is what
+// has changed it.
 func (d *BucketDirectory) Put(ctx context.Context, id string, who Who) error {
 	value, err := EncodeWho(who)
 	if err != nil {
 		return err
 	}
-	_, err = d.bucket.Create(ctx, id, value)
-	return errors.Wrapf(err, "create actor %s", id)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := nats.NewMsg("$KV." + d.name + "." + id)
+	m.Data = value
+	ack, err := d.js.PublishMsg(ctx, m, jetstream.WithExpectLastSequence(d.seen))
+	if isConflict(err) {
+		err = errors.Mark(err, ErrDirectoryChanged)
+	}
+	if err != nil {
+		return errors.Wrapf(err, "create actor %s", id)
+	}
+	d.seen = ack.Sequence
+	return nil
 }

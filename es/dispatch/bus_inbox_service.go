@@ -127,7 +127,7 @@ func (s *InboxService) begin(work func()) bool {
 func (s *InboxService) handle(req micro.Request) {
 	r, optionsErr := readRequest(req, InboxPrefix)
 	c := unread(req, r)
-	who, err := caller(req, s.cfg.Inside)
+	who, _, err := caller(req, s.cfg.Inside)
 	switch {
 	case errors.Is(err, errUnproven):
 		s.parkUnread(req, r, "", &es.Refusal{Code: CodeUnproven, Message: err.Error(),
@@ -254,7 +254,7 @@ func (s *InboxService) parkUnread(req micro.Request, r Request, actor string, wh
 // with the refusal its error is.
 func (s *InboxService) answering(handler func(context.Context, micro.Request) (any, error)) micro.HandlerFunc {
 	return func(req micro.Request) {
-		if _, err := caller(req, s.cfg.Inside); err != nil || req.Reply() == "" {
+		if _, _, err := caller(req, s.cfg.Inside); err != nil || req.Reply() == "" {
 			s.cfg.Logger.Warn("question ignored: nobody waits for the answer", "subject", req.Subject(), "reply", req.Reply(), "error", err)
 			return
 		}
@@ -407,7 +407,7 @@ type ParkedOrder struct {
 
 // order reads an order and finds the command it is about, and the opaque id of who gives it.
 func (s *InboxService) order(ctx context.Context, req micro.Request) (o ParkedOrder, who Who, p Parked, sequence uint64, err error) {
-	if who, err = caller(req, s.cfg.Inside); err != nil {
+	if who, _, err = caller(req, s.cfg.Inside); err != nil {
 		return o, who, p, 0, err
 	}
 	if err = question(req, &o); err != nil {

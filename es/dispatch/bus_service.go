@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"strings"
 
@@ -23,6 +24,10 @@ const (
 // there. The exact spelling counts: a copy in another case is the sender's own.
 const headerRequestInfo = "Nats-Request-Info"
 
+// maxPendingBytes bounds what was received and not handled yet. Past it the client library drops requests, which is logged. The
+// default of 64 MiB and half a million messages is what a fast sender reaches while the process pauses for two seconds.
+const maxPendingBytes = 512 << 20
+
 // ServiceConfig is what the command service needs.
 type ServiceConfig struct {
 	// Name and Version are shown by `nats micro`.
@@ -31,8 +36,8 @@ type ServiceConfig struct {
 	Conn *nats.Conn
 	// Intake makes commands of what comes in.
 	Intake *Intake
-	// Submit queues a command; see [Writer.Submit].
-	Submit func(es.Command, func(es.Answer))
+	// Offer queues a command; see [Writer.Offer].
+	Offer func(Submission)
 	// Inside names who acts on calls from inside the ledger's account that do not say.
 	Inside string
 	// Commands lists what is understood, as aggregate.verb, for `nats micro info`.
@@ -55,6 +60,7 @@ func NewService(ctx context.Context, cfg ServiceConfig) (*Service, error) {
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	svc, err := micro.AddService(cfg.Conn, micro.Config{
 		Name: cfg.Name, Version: cfg.Version, Description: "Decides commands and records their events.",
+		ErrorHandler: s.failed,
 	})
 	if err != nil {
 		s.cancel()
@@ -63,6 +69,8 @@ func NewService(ctx context.Context, cfg ServiceConfig) (*Service, error) {
 	s.service = svc
 	err = svc.AddEndpoint("command", micro.HandlerFunc(s.handle),
 		micro.WithEndpointSubject(CommandPrefix+".*.*"),
+		// Handling is quicker than receiving, so nothing piles up here unless the machine stands still.
+		micro.WithEndpointPendingLimits(-1, maxPendingBytes),
 		micro.WithEndpointMetadata(map[string]string{"commands": strings.Join(cfg.Commands, " ")}))
 	if err != nil {
 		return nil, errors.CombineErrors(errors.Wrap(err, "start the command service"), s.Stop())
@@ -76,28 +84,39 @@ func (s *Service) Stop() error {
 	return errors.Wrap(s.service.Stop(), "stop the command service")
 }
 
-// handle takes a request off the bus. The answer comes later, from the writer: a handler that waited for it would let one
-// command through at a time.
+// handle takes a request off the bus. It does no more than what tells whose it is: it is read when its sender's turn comes, and
+// its answer comes later, from the writer.
 func (s *Service) handle(req micro.Request) {
 	r, optionsErr := readRequest(req, CommandPrefix)
 	command := unread(req, r)
-	who, err := caller(req, s.cfg.Inside)
-	if errors.Is(err, errNobody) {
+	who, sender, err := caller(req, s.cfg.Inside)
+	if err != nil {
 		// Nobody waits for an answer, and one sent anyway could acknowledge another's message.
 		s.cfg.Logger.Warn("command ignored", "subject", req.Subject(), "reply", req.Reply(), "error", err)
 		return
 	}
-	if err == nil {
-		err = optionsErr
+	s.cfg.Offer(Submission{
+		Command: command, Sender: sender, Bytes: len(r.Body) + headerBytes(nats.Header(req.Headers())),
+		Read: func() (es.Command, error) {
+			if optionsErr != nil {
+				return command, optionsErr
+			}
+			return s.cfg.Intake.Command(s.ctx, r, who)
+		},
+		Answer: func(a es.Answer) { s.respond(req, a) },
+	})
+}
+
+// headerBytes is the size of a message's headers.
+func headerBytes(h nats.Header) int {
+	n := 0
+	for name, values := range h {
+		n += len(name)
+		for _, v := range values {
+			n += len(v)
+		}
 	}
-	if err == nil {
-		command, err = s.cfg.Intake.Command(s.ctx, r, who)
-	}
-	if err != nil {
-		s.respond(req, s.refused(command, err))
-		return
-	}
-	s.cfg.Submit(command, func(a es.Answer) { s.respond(req, a) })
+	return n
 }
 
 // readRequest reads a command that comes below a prefix. It gives an *es.Refusal for a header that can't be read; what could
@@ -116,16 +135,19 @@ func unread(req micro.Request, r Request) es.Command {
 	return es.Command{Ref: es.Ref{Aggregate: r.Aggregate}, Verb: r.Verb, ID: header(nats.Header(req.Headers()), HeaderCommand)}
 }
 
-func (s *Service) refused(c es.Command, err error) es.Answer { return refusedAs(c, err, s.cfg.Logger) }
-
 // refusedAs is the answer to a command that could not be read.
 func refusedAs(c es.Command, err error, log *slog.Logger) es.Answer {
 	var r *es.Refusal
 	if !errors.As(err, &r) {
-		log.Error("command could not be read", "aggregate", c.Ref.Aggregate, "verb", c.Verb, "error", err)
+		log.Error("command could not be read", "aggregate", c.Ref.Aggregate, "verb", c.Verb, "command", c.ID, "error", err)
 		r = &es.Refusal{Status: es.StatusInvalid, Code: "internal", Message: err.Error()}
 	}
 	return refusal(c, r)
+}
+
+// failed is told of errors of the service's subscriptions; the one that matters is that requests were dropped.
+func (s *Service) failed(_ micro.Service, err *micro.NATSError) {
+	s.cfg.Logger.Error("command service failed; requests may have been lost, and their senders will time out", "subject", err.Subject, "error", err.Description)
 }
 
 // errUnproven marks, besides errNobody, what a user of another account has sent, but maybe not to us.
@@ -135,38 +157,52 @@ var errUnproven = errors.New("nobody waits for an answer")
 // was led to a command's subject.
 var errNobody = errors.New("no user sent this")
 
-// caller says who sent a request; inside is who acts on calls from inside the ledger's account that do not say. The name comes
+// caller says who sent a request, and which of the senders that are to have equal shares of the queue it is: one connection, or,
+// of our own processes, one inbox. Inside is who acts on calls from inside the ledger's account that do not say. The name comes
 // from the connection, never from the body. It gives errors marked [errNobody].
-func caller(req micro.Request, inside string) (Who, error) {
+func caller(req micro.Request, inside string) (who Who, sender string, err error) {
 	h := nats.Header(req.Headers())
 	stamped := header(h, headerRequestInfo)
 	if stamped == "" {
 		// No account border was crossed: it is one of our own processes.
-		if reply := req.Reply(); reply != "" && !strings.HasPrefix(reply, inboxPrefix) {
-			return Who{}, errors.Mark(errors.Newf("its reply %q is no inbox", reply), errNobody)
+		reply := req.Reply()
+		if reply != "" && !strings.HasPrefix(reply, inboxPrefix) {
+			return Who{}, "", errors.Mark(errors.Newf("its reply %q is no inbox", reply), errNobody)
 		}
 		name := header(h, HeaderActor)
 		if name == "" {
 			name = inside
 		}
-		return Who{Name: name}, nil
+		return Who{Name: name}, inbox(reply) + name, nil
 	}
 	var info struct {
-		Account string `json:"acc"`
-		Kind    string `json:"kind"`
-		User    string `json:"user"`
+		Account    string `json:"acc"`
+		Kind       string `json:"kind"`
+		User       string `json:"user"`
+		Server     string `json:"server"`
+		Connection uint64 `json:"id"`
 	}
 	if err := json.Unmarshal([]byte(stamped), &info); err != nil {
-		return Who{}, errors.Mark(errors.Wrap(err, headerRequestInfo), errNobody)
+		return Who{}, "", errors.Mark(errors.Wrap(err, headerRequestInfo), errNobody)
 	}
 	if info.Kind == "Client" && info.User != "" && req.Reply() == "" {
 		err := errors.Newf("user %q of account %q waits for no answer, so this may be one, led here", info.User, info.Account)
-		return Who{}, errors.Mark(errors.Mark(err, errUnproven), errNobody)
+		return Who{}, "", errors.Mark(errors.Mark(err, errUnproven), errNobody)
 	}
 	if info.Kind != "Client" || info.User == "" || !strings.HasPrefix(req.Reply(), crossAccountReply) {
-		return Who{}, errors.Mark(errors.Newf("it comes from account %q, kind %q, user %q", info.Account, info.Kind, info.User), errNobody)
+		return Who{}, "", errors.Mark(errors.Newf("it comes from account %q, kind %q, user %q", info.Account, info.Kind, info.User), errNobody)
 	}
-	return Who{Name: info.User, Account: info.Account}, nil
+	return Who{Name: info.User, Account: info.Account}, fmt.Sprintf("%s.%d", info.Server, info.Connection), nil
+}
+
+// inbox is what the replies to one connection's, or one pipeline's, requests have in common: clients number them in the last
+// token. It is empty for a reply that is made for one request alone.
+func inbox(reply string) string {
+	end := strings.LastIndexByte(reply, '.') + 1
+	if end <= len(inboxPrefix) {
+		return ""
+	}
+	return reply[:end]
 }
 
 func (s *Service) respond(req micro.Request, a es.Answer) { respond(req, a, s.cfg.Logger) }

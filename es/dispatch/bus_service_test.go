@@ -51,11 +51,14 @@ func TestCallerComesFromTheConnection(t *testing.T) {
 	}
 	for _, tt := range tests {
 		d := &delivered{headers: tt.headers, reply: tt.reply}
-		got, err := caller(d, s.cfg.Inside)
+		got, sender, err := caller(d, s.cfg.Inside)
 		if got != tt.want || (err != nil) != (tt.want == Who{}) {
 			t.Errorf("%s: got %+v, %v", tt.name, got, err)
 		}
 		if err == nil {
+			if sender == "" {
+				t.Errorf("%s has no share of the queue", tt.name)
+			}
 			continue
 		}
 		if !errors.Is(err, errNobody) {

@@ -69,7 +69,7 @@ func serve(t *testing.T) *counter {
 	b := start(t, memory(t))
 	logger := slog.New(slog.DiscardHandler)
 	s, err := dispatch.NewService(ctx, dispatch.ServiceConfig{
-		Name: "test-writer", Version: "1.0.0", Conn: nc, Submit: b.writer.Submit, Inside: "system", Logger: logger,
+		Name: "test-writer", Version: "1.0.0", Conn: nc, Offer: b.writer.Offer, Inside: "system", Logger: logger,
 		Intake: &dispatch.Intake{Decoder: payments{}, Actors: actors, NewID: newID, Logger: logger}, Commands: []string{"account.pay"},
 	})
 	if err != nil {

@@ -123,7 +123,7 @@ func (in *Intake) actorRefusal(err error) *es.Refusal {
 		return invalid("bad-name", err.Error(), "")
 	}
 	in.Logger.Error("actor directory can't be written", "error", err)
-	return &es.Refusal{Status: es.StatusBusy, Code: "directory", Message: "the actor directory can't be written: " + err.Error(), Hint: "send it again with the same id"}
+	return busy("directory", "the actor directory can't be written: "+err.Error(), time.Second)
 }
 
 func invalid(code, message, hint string) *es.Refusal {

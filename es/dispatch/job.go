@@ -205,6 +205,6 @@ func (w *Writer) refuse(c es.Command, err error) es.Answer {
 func refusal(c es.Command, r *es.Refusal) es.Answer {
 	return es.Answer{
 		Status: r.Status, Command: c.ID, Aggregate: c.Ref.Aggregate, Key: c.Ref.Key,
-		Error: &es.AnswerError{Code: r.Code, Message: r.Message, Hint: r.Hint},
+		Error: &es.AnswerError{Code: r.Code, Message: r.Message, Hint: r.Hint, RetryAfterMillis: r.RetryAfter.Milliseconds()},
 	}
 }

@@ -76,7 +76,7 @@ func (l *ledger) Decide(c es.Command) ([]es.KeyedEvent, error) {
 			return []es.KeyedEvent{{Ref: c.Ref, Data: "not an event"}}, nil
 		case p.To != "":
 			if l.balances[c.Ref] < p.Amount {
-				return nil, es.Refuse("overdrawn", fmt.Sprintf("%s has %d", p.Account, l.balances[c.Ref]), "pay in first")
+				return nil, es.Refuse("overdrawn", overdrawn(p.Account, l.balances[c.Ref]), "pay in first")
 			}
 			return []es.KeyedEvent{{Ref: c.Ref, Data: moved{-p.Amount}}, {Ref: account(p.To), Data: moved{p.Amount}}}, nil
 		}
@@ -84,6 +84,8 @@ func (l *ledger) Decide(c es.Command) ([]es.KeyedEvent, error) {
 	}
 	return nil, fmt.Errorf("unknown payload %T", c.Data)
 }
+
+func overdrawn(account string, balance int) string { return fmt.Sprintf("%s has %d", account, balance) }
 
 func (l *ledger) Apply(e es.Event) error {
 	version, balance := l.versions[e.Ref], l.balances[e.Ref]

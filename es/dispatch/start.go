@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"iter"
 	"strconv"
 	"time"
 
@@ -84,8 +85,17 @@ func (w *Writer) takeIn(ctx context.Context) error {
 // catchUp folds what stands after the confirmed head. It MUST be called without an upper layer. After an error marked
 // es.ErrUnavailable it can be called again: it goes on where it stopped.
 func (w *Writer) catchUp(ctx context.Context) error {
-	messages := es.VerifyChain(&w.confirmed, w.cfg.Store.Read(ctx, w.confirmed.Sequence))
-	for m, err := range messages {
+	if err := w.fold(w.cfg.Store.Read(ctx, w.confirmed.Sequence)); err != nil {
+		return err
+	}
+	w.head = w.confirmed
+	w.memory.forget(w.cfg.Now())
+	return nil
+}
+
+// fold takes in what stands after the confirmed head.
+func (w *Writer) fold(messages iter.Seq2[es.Message, error]) error {
+	for m, err := range es.VerifyChain(&w.confirmed, messages) {
 		if err != nil {
 			return errors.Wrapf(err, "read the stream after event %d", w.confirmed.Sequence)
 		}
@@ -96,11 +106,9 @@ func (w *Writer) catchUp(ctx context.Context) error {
 		if err := w.model.Apply(e); err != nil {
 			return errors.Wrapf(err, "apply event %d", e.Sequence)
 		}
+		w.model.Release(w.model.Mark())
 		w.foreign.add(w.memory, e)
 	}
-	w.head = w.confirmed
-	w.model.Release(w.model.Mark())
-	w.memory.forget(w.cfg.Now())
 	return nil
 }
 

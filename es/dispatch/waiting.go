@@ -69,9 +69,14 @@ func (w *Writer) overtaken(ctx context.Context) error {
 			return err
 		}
 	}
+	return w.giveWay(ctx)
+}
+
+// giveWay drops the upper layer and takes in what another writer has appended. All that waits without events was decided on a
+// world that was not the newest: it is decided again, also when it rests on nothing of ours that failed.
+func (w *Writer) giveWay(ctx context.Context) error {
 	for _, j := range w.waiting {
 		if j.repeat == 0 {
-			// Decided on a world that was not the newest: it must not be answered.
 			j.rests = w.head.Sequence + 1
 		}
 	}
@@ -86,10 +91,18 @@ func (w *Writer) answerWaiting(ctx context.Context) {
 		case j.rests > w.confirmed.Sequence:
 			return false
 		case j.repeat != 0:
-			if !j.answered {
-				j.answered = true
-				w.readers.Go(func() { w.answerRepeat(ctx, j.command, j.repeat, j.answer) })
+			if j.answered {
+				return true
 			}
+			if w.repeating == maxRepeating {
+				return false
+			}
+			j.answered = true
+			w.repeating++
+			w.readers.Go(func() {
+				w.answerRepeat(ctx, j.command, j.repeat, j.answer)
+				w.repeated <- struct{}{}
+			})
 			return true
 		case j.tailRead:
 			j.reply(j.result)

@@ -30,6 +30,8 @@ type Config struct {
 	// QueueLimit is how many commands may wait to be decided before senders are told busy, and how many of those that led
 	// to no events may wait for their answer before no more are decided. Zero means 8,192: about a second's work.
 	QueueLimit int
+	// QueueBytes bounds what waits in bytes. Zero means 64 MiB: the usual commands reach the number first, the largest ones this.
+	QueueBytes int
 	// Patience is how long a sender is kept waiting for an append that is not settled before it is told unknown. Zero means
 	// 5 s.
 	Patience time.Duration
@@ -40,11 +42,14 @@ func (c Config) validate() (Config, error) {
 	switch {
 	case c.Store == nil, c.Registry == nil, c.NewModel == nil, c.Start == nil, c.Now == nil, c.NewID == nil:
 		return c, errors.New("writer: Store, Registry, NewModel, Start, Now and NewID must be set")
-	case c.QueueLimit < 0, c.Patience < 0:
-		return c, errors.New("writer: QueueLimit and Patience can't be negative")
+	case c.QueueLimit < 0, c.QueueBytes < 0, c.Patience < 0:
+		return c, errors.New("writer: QueueLimit, QueueBytes and Patience can't be negative")
 	}
 	if c.QueueLimit == 0 {
 		c.QueueLimit = 8192
+	}
+	if c.QueueBytes == 0 {
+		c.QueueBytes = 64 << 20
 	}
 	if c.Patience == 0 {
 		c.Patience = 5 * time.Second
@@ -61,13 +66,11 @@ func (c Config) validate() (Config, error) {
 // top of it and is not acknowledged yet. When an append fails, the upper layer is undone and its commands are decided
 // again on what really stands.
 type Writer struct {
-	cfg   Config
-	queue chan *job
-	ready chan struct{}
+	cfg         Config
+	waitingRoom *queue    // what the writer has not taken in yet
+	queue       chan *job // hands it over, one at a time
+	ready       chan struct{}
 
-	// submitting guards stopped: whoever is let into the queue is answered, by the writer or when it stops.
-	submitting sync.RWMutex
-	stopped    bool
 	// readers are the goroutines that read the store for the writer. They end with its context.
 	readers sync.WaitGroup
 
@@ -86,7 +89,13 @@ type Writer struct {
 	waits   uint64    // of the last job that began to wait
 	reading bool      // a read of the stream's tail is under way
 	tails   chan tailRead
+
+	repeating int           // first answers that are being read for repeats
+	repeated  chan struct{} // has a token for each that is over
 }
+
+// maxRepeating bounds the reads of first answers under way.
+const maxRepeating = 64
 
 // flight is one append on its way.
 type flight struct {
@@ -109,31 +118,13 @@ func NewWriter(cfg Config) (*Writer, error) {
 		return nil, err
 	}
 	return &Writer{
-		cfg: cfg, queue: make(chan *job, cfg.QueueLimit), ready: make(chan struct{}),
-		model: cfg.NewModel(), memory: newMemory(), tails: make(chan tailRead, 1),
+		cfg: cfg, waitingRoom: newQueue(cfg.QueueLimit, cfg.QueueBytes), queue: make(chan *job), ready: make(chan struct{}),
+		model: cfg.NewModel(), memory: newMemory(), tails: make(chan tailRead, 1), repeated: make(chan struct{}, maxRepeating),
 	}, nil
 }
 
 // Ready is closed when the writer has read the stream, recorded its start and takes commands.
 func (w *Writer) Ready() <-chan struct{} { return w.ready }
-
-// Submit queues a command and returns at once; answer is called exactly once, from another goroutine and soon, and MUST NOT
-// block. When the queue is full, or the writer has stopped, it is called with [es.StatusBusy] before Submit returns.
-func (w *Writer) Submit(c es.Command, answer func(es.Answer)) {
-	j := &job{command: c, answer: answer}
-	w.submitting.RLock()
-	defer w.submitting.RUnlock()
-	if w.stopped {
-		j.reply(refusal(c, stopping()))
-		return
-	}
-	select {
-	case w.queue <- j:
-	default:
-		j.reply(refusal(c, &es.Refusal{Status: es.StatusBusy, Code: "queue-full", Message: "too many commands wait",
-			Hint: "send it again with the same id in a second"}))
-	}
-}
 
 // Run reads the stream, records the writer's start and decides commands until the context ends, when it waits for the
 // append in flight and returns nil. While the store can't be reached it tries again. Any error means that the writer can't
@@ -143,6 +134,10 @@ func (w *Writer) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer w.readers.Wait()
 	defer w.abandon()
+	var feeders sync.WaitGroup
+	feeders.Go(func() { w.feed(ctx) })
+	feeders.Go(func() { w.sweep(ctx) })
+	defer feeders.Wait()
 	defer cancel()
 	err := w.takeOver(ctx)
 	if err == nil {
@@ -186,6 +181,8 @@ func (w *Writer) serve(ctx context.Context) error {
 			if err := w.tailRead(ctx, r); err != nil {
 				return err
 			}
+		case <-w.repeated:
+			w.repeating--
 		case <-patience.C:
 			w.answerImpatient()
 			w.memory.forget(w.cfg.Now())
@@ -255,8 +252,7 @@ func (w *Writer) land(ctx context.Context) error {
 		return nil
 	case errors.Is(err, es.ErrConflict):
 		w.cfg.Logger.Warn("another writer has appended, deciding again", "after", f.before.Sequence)
-		w.undo()
-		return w.takeOver(ctx)
+		return w.giveWay(ctx)
 	case errors.IsAny(err, es.ErrFull, es.ErrTooLarge):
 		w.cfg.Logger.Error("the store refuses to append", "error", err)
 		for _, j := range f.jobs {
@@ -348,9 +344,6 @@ func (w *Writer) drain(ctx context.Context) error {
 
 // abandon answers all who still wait when the writer ends, and refuses who comes after.
 func (w *Writer) abandon() {
-	w.submitting.Lock()
-	w.stopped = true
-	w.submitting.Unlock()
 	for _, f := range w.flights {
 		for _, j := range f.jobs {
 			j.reply(unknown(j.command))
@@ -361,18 +354,9 @@ func (w *Writer) abandon() {
 			j.reply(refusal(j.command, stopping()))
 		}
 	}
-	for {
-		select {
-		case j := <-w.queue:
-			j.reply(refusal(j.command, stopping()))
-		default:
-			return
-		}
+	for _, item := range w.waitingRoom.close(stopping()) {
+		item.Answer(refusal(item.Command, stopping()))
 	}
-}
-
-func stopping() *es.Refusal {
-	return &es.Refusal{Status: es.StatusBusy, Code: "stopping", Message: "the writer is stopping and has done nothing about it", Hint: "send it again with the same id"}
 }
 
 // answerImpatient tells unknown to senders whose command is not settled for too long. The commands themselves go on.

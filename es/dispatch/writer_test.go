@@ -176,18 +176,3 @@ func TestWritersAtOnce(t *testing.T) {
 	group.Wait()
 	checkAnswers(t, history(t, store), answers)
 }
-
-func TestBusyWhenTheQueueIsFull(t *testing.T) {
-	w, err := dispatch.NewWriter(dispatch.Config{
-		Store: memory(t), Registry: ledgerRegistry(), NewModel: newLedger, Start: begin{}, Now: time.Now, NewID: newID, QueueLimit: 2,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &bench{t: t, writer: w}
-	b.submit(command(pay{Account: "shop", Amount: 1}))
-	b.submit(command(pay{Account: "shop", Amount: 1}))
-	if a := b.send(command(pay{Account: "shop", Amount: 1})); a.Status != es.StatusBusy || a.Error.Hint == "" {
-		t.Errorf("got %+v", a)
-	}
-}

@@ -2,9 +2,13 @@ package run
 
 import (
 	"context"
+	"time"
 
+	"github.com/cenkalti/backoff/v5"
+	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
 
+	"catenary/es"
 	"catenary/es/natskv"
 	"catenary/es/natsstore"
 	"catenary/internal/topology"
@@ -23,12 +27,36 @@ func Prepare(ctx context.Context, nc *nats.Conn, options topology.Options) error
 	return prepareProjector(ctx, nc, options)
 }
 
+// How long making the streams may take. When several processes make a stream of a cluster at the same time, the server leaves all
+// but one of them without an answer; asked again, it gives the stream that was made.
+const (
+	prepareTry      = 2 * time.Second
+	preparePatience = 20 * time.Second
+)
+
+// withOthers makes or checks streams while others may do the same: it tries again while the server gives no answer.
+func withOthers(ctx context.Context, prepare func(context.Context) error) error {
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		try, cancel := context.WithTimeout(ctx, prepareTry)
+		defer cancel()
+		err := prepare(try)
+		if err != nil && !errors.Is(err, es.ErrUnavailable) {
+			err = backoff.Permanent(err)
+		}
+		return struct{}{}, err
+	}, backoff.WithBackOff(backoff.NewExponentialBackOff()), backoff.WithMaxElapsedTime(preparePatience))
+	return err
+}
+
 // prepareWriter makes or checks what the writer owns.
 func prepareWriter(ctx context.Context, nc *nats.Conn, options topology.Options) error {
 	if err := natsstore.Ensure(ctx, nc, options); err != nil {
 		return err
 	}
-	return natskv.Ensure(ctx, nc, topology.Actors(options))
+	if err := natskv.Ensure(ctx, nc, topology.Actors(options)); err != nil {
+		return err
+	}
+	return natskv.Ensure(ctx, nc, topology.Baton(options))
 }
 
 // prepareProjector makes or checks what the projector owns.

@@ -2,7 +2,10 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,13 +36,20 @@ type WriterConfig struct {
 	Now func() time.Time
 	// Logger is the process's log. Default: slog.Default().
 	Logger *slog.Logger
-	// Ready is called when commands are taken. It may be nil.
+	// Ready is called when commands are taken for the first time. It may be nil.
 	Ready func()
+	// Alone says that no other writer can be at work: this one begins at once, without waiting for the turn of one that was
+	// killed to expire.
+	Alone bool
+	// Contend begins at once and never gives way, whoever else is at work. That is safe, but slow when there are two: it is
+	// for tests of just that.
+	Contend bool
 }
 
-// Writer runs a writer over a connection in the ledger's account until the context ends. It makes or checks the event stream
-// and the actor directory first. It gives [ErrConnectionClosed], the errors of natsstore.Ensure and natskv.Ensure, and why
-// the writer can't go on.
+// Writer runs a writer over a connection in the ledger's account until the context ends. It makes or checks the event stream,
+// the actor directory and the baton first. Of several writers one works; the others stand by, follow the stream, and one of
+// them takes over when the first is gone. It gives [ErrConnectionClosed], the errors of natsstore.Ensure and natskv.Ensure, and
+// why the writer can't go on.
 func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -47,27 +57,142 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	log := c.Logger.With("component", "writer")
-	if err := prepareWriter(ctx, nc, c.Streams); err != nil {
+	ready := c.Ready
+	if ready == nil {
+		ready = func() {}
+	}
+	p := &writerPart{nc: nc, cfg: c, log: c.Logger.With("component", "writer"), ready: sync.OnceFunc(ready)}
+	if err := p.prepare(ctx); err != nil {
 		return stoppedBy(ctx, err)
 	}
-	store, err := natsstore.Open(ctx, nc, natsstore.Config{})
+	defer p.store.Close()
+	return Together(ctx, map[string]func(context.Context) error{
+		"writer":     p.turns,
+		"connection": func(ctx context.Context) error { return awaitClosed(ctx, nc) },
+		// It needs no writer, so those that stand by serve it too: commands are kept also while one takes over.
+		"inbox service": func(ctx context.Context) error { return serveInbox(ctx, nc, p.inbox, p.intake, p.cfg.Now, p.log) },
+	})
+}
+
+// writerPart is a writer's process, over all its turns.
+type writerPart struct {
+	nc     *nats.Conn
+	cfg    WriterConfig
+	log    *slog.Logger
+	ready  func()
+	store  *natsstore.Store
+	intake *dispatch.Intake
+	inbox  *dispatch.InboxStore
+	actor  string
+	baton  *dispatch.Baton // nil for one that contends
+}
+
+func (p *writerPart) prepare(ctx context.Context) error {
+	err := withOthers(ctx, func(ctx context.Context) (err error) {
+		if err = prepareWriter(ctx, p.nc, p.cfg.Streams); err != nil {
+			return err
+		}
+		p.inbox, err = openInbox(ctx, p.nc, p.cfg.Streams)
+		return err
+	})
 	if err != nil {
-		return stoppedBy(ctx, err)
+		return err
 	}
-	defer store.Close()
-	intake, err := newIntake(ctx, nc, log)
+	if p.intake, err = newIntake(ctx, p.nc, p.log); err != nil {
+		return err
+	}
+	if p.actor, err = p.intake.Actors.ID(ctx, dispatch.Who{Name: insideName}); err != nil {
+		return err
+	}
+	if !p.cfg.Contend {
+		p.baton, err = dispatch.OpenBaton(ctx, dispatch.BatonConfig{
+			Conn: p.nc, Bucket: topology.BucketBaton, Key: topology.BatonWriter, Name: processName(), Seize: p.cfg.Alone, Logger: p.log,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	p.store, err = natsstore.Open(ctx, p.nc, natsstore.Config{})
+	return err
+}
+
+// processName tells people which process it is.
+func processName() string {
+	host, err := os.Hostname()
 	if err != nil {
-		return stoppedBy(ctx, err)
+		host = "unknown host"
 	}
-	writer, err := newWriter(ctx, c, store, intake, log)
+	return fmt.Sprintf("%s, process %d", host, os.Getpid())
+}
+
+// turns takes turn after turn until the context ends.
+func (p *writerPart) turns(ctx context.Context) error {
+	for {
+		err := p.turn(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case !errors.Is(err, dispatch.ErrBatonLost):
+			return err
+		}
+		p.log.Warn("standing down", "reason", err)
+	}
+}
+
+// turn stands by until it is this process's turn, and then works until the context ends or another process takes over. It gives
+// errors marked dispatch.ErrBatonLost, and why the writer can't go on.
+func (p *writerPart) turn(ctx context.Context) error {
+	writer, err := newWriter(p.cfg, p.store, p.actor, p.log)
 	if err != nil {
-		return stoppedBy(ctx, err)
+		return err
 	}
-	inbox, err := openInbox(ctx, nc, c.Streams)
-	if err != nil {
-		return stoppedBy(ctx, err)
+	if p.baton == nil {
+		return p.work(ctx, writer, untilEnd)
 	}
+	if err := p.standBy(ctx, writer); err != nil {
+		return err
+	}
+	// The baton is kept until all work has ended, so that nobody begins in the middle of it.
+	keeping, release := context.WithCancel(context.WithoutCancel(ctx))
+	lost := make(chan error, 1)
+	var kept sync.WaitGroup
+	kept.Go(func() { lost <- p.baton.Keep(keeping) })
+	defer kept.Wait()
+	defer release()
+	return p.work(ctx, writer, func(ctx context.Context) error {
+		select {
+		case err := <-lost:
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	})
+}
+
+func untilEnd(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+// standBy waits for the baton, while the writer's world keeps up with the stream.
+func (p *writerPart) standBy(ctx context.Context, writer *dispatch.Writer) error {
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	followed := make(chan error, 1)
+	go func() {
+		defer stop() // one that does not understand the stream must not take over
+		followed <- writer.Follow(following)
+	}()
+	taken := p.baton.Take(following)
+	stop()
+	if err := <-followed; err != nil {
+		return err
+	}
+	return taken
+}
+
+// work runs the writer and its service until the context or the turn ends.
+func (p *writerPart) work(ctx context.Context, writer *dispatch.Writer, turn func(context.Context) error) error {
 	// The writer outlives what commands come from, so that every command that was taken in gets its answer.
 	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -86,16 +211,15 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 			}
 			return err
 		},
-		"connection": func(ctx context.Context) error { return awaitClosed(ctx, nc) },
+		"turn": turn,
 		"command service": func(ctx context.Context) error {
 			defer ended()
-			return serveCommands(ctx, nc, c, writer, intake, log)
+			return p.serve(ctx, writer)
 		},
 		"inbox": func(ctx context.Context) error {
 			defer ended()
-			return workInbox(ctx, inbox, writer, intake, c.Now, log)
+			return workInbox(ctx, p.inbox, writer, p.intake, p.cfg.Now, p.log)
 		},
-		"inbox service": func(ctx context.Context) error { return serveInbox(ctx, nc, inbox, intake, c.Now, log) },
 	})
 }
 
@@ -124,11 +248,7 @@ func newIntake(ctx context.Context, nc *nats.Conn, log *slog.Logger) (*dispatch.
 	return &dispatch.Intake{Decoder: commands.Commands(), Actors: actors, NewID: newID, Logger: log}, nil
 }
 
-func newWriter(ctx context.Context, c WriterConfig, store es.Store, intake *dispatch.Intake, log *slog.Logger) (*dispatch.Writer, error) {
-	actor, err := intake.Actors.ID(ctx, dispatch.Who{Name: insideName})
-	if err != nil {
-		return nil, err
-	}
+func newWriter(c WriterConfig, store es.Store, actor string, log *slog.Logger) (*dispatch.Writer, error) {
 	rules := aggregates.Config{}
 	if _, err := aggregates.NewWorld(rules); err != nil {
 		return nil, err
@@ -150,8 +270,8 @@ func newWriter(ctx context.Context, c WriterConfig, store es.Store, intake *disp
 	})
 }
 
-// serveCommands answers commands from when the writer is ready until the context ends.
-func serveCommands(ctx context.Context, nc *nats.Conn, c WriterConfig, writer *dispatch.Writer, intake *dispatch.Intake, log *slog.Logger) error {
+// serve answers commands from when the writer is ready until the context ends.
+func (p *writerPart) serve(ctx context.Context, writer *dispatch.Writer) error {
 	select {
 	case <-writer.Ready():
 	case <-ctx.Done():
@@ -162,21 +282,20 @@ func serveCommands(ctx context.Context, nc *nats.Conn, c WriterConfig, writer *d
 		known = append(known, v.Aggregate+"."+v.Verb)
 	}
 	service, err := dispatch.NewService(ctx, dispatch.ServiceConfig{
-		Name: topology.WriterService, Version: Version(), Conn: nc, Intake: intake, Submit: writer.Submit,
-		Inside: insideName, Commands: known, Logger: log,
+		Name: topology.WriterService, Version: Version(), Conn: p.nc, Intake: p.intake, Offer: writer.Offer,
+		Inside: insideName, Commands: known, Logger: p.log,
 	})
 	if err != nil {
 		return err
 	}
 	// Ready means that the server knows of the service, too.
-	if err = nc.Flush(); err == nil {
-		if c.Ready != nil {
-			c.Ready()
-		}
+	if err = p.nc.Flush(); err == nil {
+		p.log.Info("commands are taken")
+		p.ready()
 		<-ctx.Done()
 	}
 	err = errors.CombineErrors(stoppedBy(ctx, err), service.Stop())
-	if nc.IsClosed() {
+	if p.nc.IsClosed() {
 		// The subscriptions went with the connection, whose end has its own report.
 		return nil
 	}

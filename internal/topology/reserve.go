@@ -30,7 +30,7 @@ func ReservedBytes(o Options) int64 {
 
 // fixedBytes is what the streams reserve whose limits no option varies.
 func fixedBytes(o Options) int64 {
-	return Actors(o).MaxBytes + Marks(o).MaxBytes + Inbox(o).MaxBytes + Parked(o).MaxBytes + Receipts(o).MaxBytes
+	return Actors(o).MaxBytes + Marks(o).MaxBytes + Baton(o).MaxBytes + Inbox(o).MaxBytes + Parked(o).MaxBytes + Receipts(o).MaxBytes
 }
 
 // Fit completes options so that all streams fit into a store of that many bytes. Limits that are given stay as they are; the

@@ -41,6 +41,10 @@ const (
 	BucketActors = "catenary-actors"
 	// BucketMarks holds how far each view has read, for views that seldom write a value.
 	BucketMarks = "catenary-marks"
+	// BucketBaton holds who is the active one of several equal processes.
+	BucketBaton = "catenary-baton"
+	// BatonWriter is its key for the writers.
+	BatonWriter = "writer"
 )
 
 // ChainBuckets lists the buckets that projectors derive from the events.
@@ -152,6 +156,26 @@ func Marks(o Options) jetstream.StreamConfig {
 		MaxBytes:          64 << 20,
 		AllowDirect:       false,
 	}
+}
+
+// Baton configures the stream behind the batons: one small value per role, overwritten a few times a second. On one server it
+// persists asynchronously, so that renewing costs no sync; nothing rests on it.
+func Baton(o Options) jetstream.StreamConfig {
+	c := jetstream.StreamConfig{
+		Name:              BucketStream(BucketBaton),
+		Description:       "Catenary: which process is the active one. Written by the processes themselves; safe to lose.",
+		Subjects:          []string{BucketSubject(BucketBaton, ">")},
+		Discard:           jetstream.DiscardNew,
+		Storage:           jetstream.FileStorage,
+		Replicas:          o.replicas(),
+		MaxMsgsPerSubject: 1,
+		MaxBytes:          1 << 20,
+		AllowDirect:       false,
+	}
+	if c.Replicas == 1 {
+		c.PersistMode = jetstream.AsyncPersistMode
+	}
+	return c
 }
 
 // Mirror configures the ops account's read copy of a bucket. It persists asynchronously: a synced mirror follows at a
