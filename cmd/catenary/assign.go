@@ -17,7 +17,7 @@ func (a *app) assignCommand() *cobra.Command {
 What shall run is a package, an artifact, or what a build published.`,
 		Example: `  catenary assign n1 web --package web@1.20 --reason "the new start page"
   catenary assign n1 web --build acme/web/512`,
-		GroupID: groupWrite, Args: cobra.ExactArgs(2), ValidArgsFunction: a.completePair(),
+		GroupID: groupWrite, Args: takes("NODE", "MODULE"), ValidArgsFunction: a.completePair(),
 	}
 	w := a.writeFlags(cmd)
 	flags := cmd.Flags()
@@ -50,7 +50,7 @@ func (a *app) unassignCommand() *cobra.Command {
 		Use: "unassign NODE MODULE", Short: "Tell a node to run a module no more",
 		Long:    `Unassign tells a node to run a module no more, and ends what only it had pulled in. The record stays, with the time it ended.`,
 		Example: `  catenary unassign n1 web --reason "moved to the cluster"`,
-		GroupID: groupWrite, Args: cobra.ExactArgs(2), ValidArgsFunction: a.completePair(),
+		GroupID: groupWrite, Args: takes("NODE", "MODULE"), ValidArgsFunction: a.completePair(),
 	}
 	w := a.writeFlags(cmd)
 	cmd.Flags().StringVar(&c.Reason, "reason", "", "why, in a `sentence`")

@@ -114,7 +114,7 @@ func (a *app) getKeys(ctx context.Context, s *session, k kind, f format, args []
 func (k kind) find(ctx context.Context, s *session, arg string) (line, error) {
 	candidates := k.candidates(arg)
 	if len(candidates) == 0 {
-		return line{}, usagef("%q is no key of a %s: give it as it is stored (-o name shows it)", arg, k.singular)
+		return line{}, usagef("%q is no key in the list of %s: give it as it is stored (-o name shows it)", arg, k.plural)
 	}
 	var missing error
 	for _, names := range candidates {

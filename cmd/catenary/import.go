@@ -62,7 +62,7 @@ func (a *app) importDeliveriesCommand() *cobra.Command {
 	c := importConfig{inFlight: deliveries.DefaultInFlight}
 	var confirmed int
 	cmd := &cobra.Command{
-		Use: "deliveries FILE|-", Short: "Bring in a history of deliveries", Long: importHelp, Args: cobra.ExactArgs(1),
+		Use: "deliveries FILE|-", Short: "Bring in a history of deliveries", Long: importHelp, Args: takes("FILE"),
 		Example: `  catenary import deliveries history.ndjson.gz --dry-run
   catenary import deliveries history.ndjson.gz --state before.json --state-time 2026-05-01T00:00:00Z
   my-exporter | catenary import deliveries - --source my-exporter`,

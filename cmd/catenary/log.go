@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/cockroachdb/errors"
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"catenary/audit"
 	"catenary/chain"
 	"catenary/es"
+	"catenary/events"
 	"catenary/internal/topology"
 )
 
@@ -105,11 +107,27 @@ func (l logPrinter) list(ctx context.Context, q audit.LogQuestion) error {
 	}
 	switch {
 	case l.printer.count == 0 && l.printer.format == formatTable:
-		l.app.sayf("no such events")
+		l.app.sayf("no such events%s", unknownAggregate(q.Aggregate))
 	case q.Limit > 0 && l.printer.count == q.Limit && last.Sequence > 1:
 		l.app.sayf("there may be more; go on with --cursor %d", last.Sequence)
 	}
 	return nil
+}
+
+// unknownAggregate says of a word that no aggregate is called by what there is. It is no error: a newer program may have
+// recorded such events.
+func unknownAggregate(aggregate string) string {
+	var known []string
+	for _, name := range events.Registry().Names() {
+		of, _, _ := strings.Cut(name, ".")
+		known = append(known, of)
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	if aggregate == "" || slices.Contains(known, aggregate) {
+		return ""
+	}
+	return ": the aggregates are " + strings.Join(known, ", ")
 }
 
 // follow writes the last events oldest first, and then new ones until it is interrupted, which is how it is meant to end.

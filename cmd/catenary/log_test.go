@@ -50,6 +50,18 @@ func TestLog(t *testing.T) {
 	if found := read[[]audit.Item](c, "log", "--key", "log-node", "--until", "2026-01-01"); len(found) != 0 {
 		t.Errorf("events before the test are %+v", found)
 	}
+	for args, want := range map[string]string{
+		"--aggregate assignments":              "no such events: the aggregates are assignment, build,",
+		"--aggregate lease":                    "no such events\n",
+		"--key log-nobody":                     "no such events\n",
+		"--key log-node --aggregate freeze":    "no such events\n",
+		"--key log-node --aggregate a-typo":    "writer\n",
+		"--aggregate writer --limit 1 -o name": "",
+	} {
+		if found := c.ok(append([]string{"log"}, strings.Fields(args)...)...); !strings.Contains(found.err, want) {
+			t.Errorf("log %s says %q, want %q", args, found.err, want)
+		}
+	}
 	page := c.ok("log", "--aggregate", "assignment", "--key", "log-node.log-module", "--limit", "1", "-o", "name")
 	_, cursor, _ := strings.Cut(page.err, "--cursor ")
 	next := c.ok("log", "--aggregate", "assignment", "--key", "log-node.log-module", "--limit", "1", "-o", "name", "--cursor", strings.TrimSpace(cursor))

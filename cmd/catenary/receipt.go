@@ -22,7 +22,7 @@ says.`
 func (a *app) receiptCommand() *cobra.Command {
 	var wait bool
 	cmd := &cobra.Command{
-		Use: "receipt ID", Short: "Show what became of a durable command", Long: receiptHelp, GroupID: groupRead, Args: cobra.ExactArgs(1),
+		Use: "receipt ID", Short: "Show what became of a durable command", Long: receiptHelp, GroupID: groupRead, Args: takes("ID"),
 		Example: "  catenary receipt 0199a0c0-0000-7000-8000-000000000001 --wait --timeout 1m",
 	}
 	output := formatFlag(cmd, formatJSON)
@@ -162,7 +162,7 @@ func (a *app) listParked(ctx context.Context, s *session, p *printer, limit int,
 }
 
 func (a *app) parkedShowCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "show ID", Short: "Show a parked command whole", Args: cobra.ExactArgs(1)}
+	cmd := &cobra.Command{Use: "show ID", Short: "Show a parked command whole", Args: takes("ID")}
 	output := formatFlag(cmd, formatYAML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.read(cmd.Context(), func(ctx context.Context, s *session) error {
@@ -181,7 +181,7 @@ func (a *app) parkedShowCommand() *cobra.Command {
 }
 
 func (a *app) parkedRetryCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "retry ID", Short: "Put a parked command into the inbox again", Args: cobra.ExactArgs(1)}
+	cmd := &cobra.Command{Use: "retry ID", Short: "Put a parked command into the inbox again", Args: takes("ID")}
 	output := formatFlag(cmd, formatJSON)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.read(cmd.Context(), func(ctx context.Context, s *session) error {
@@ -203,7 +203,7 @@ func (a *app) parkedRetryCommand() *cobra.Command {
 
 func (a *app) parkedDiscardCommand() *cobra.Command {
 	var reason string
-	cmd := &cobra.Command{Use: "discard ID --reason TEXT", Short: "Forget a parked command, for a reason", Args: cobra.ExactArgs(1)}
+	cmd := &cobra.Command{Use: "discard ID --reason TEXT", Short: "Forget a parked command, for a reason", Args: takes("ID")}
 	output := formatFlag(cmd, formatJSON)
 	cmd.Flags().StringVar(&reason, "reason", "", "`why` nobody will do what it asks")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/errors"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"catenary/internal/natsconn"
 )
@@ -45,6 +46,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
+	root.SetFlagErrorFunc(explainFlags)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.bus.Server, "server", "", "`URL` of the bus (default NATS_URL, or nats://127.0.0.1:4222)")
 	flags.StringVar(&a.bus.Creds, "creds", "", "credentials `file` (default NATS_CREDS)")
@@ -104,6 +106,25 @@ func group(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 	}
 	cmd.RunE = showHelp
 	return cmd
+}
+
+// takes makes sure that a command gets the arguments it needs.
+func takes(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != len(names) {
+			return usagef("%s takes %s, and %d given", cmd.CommandPath(), strings.Join(names, " "), len(args))
+		}
+		return nil
+	}
+}
+
+// explainFlags says of a flag that does not exist how to give a name that looks like one.
+func explainFlags(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && cmd.ValidArgsFunction != nil {
+		return errors.WithHint(err, "if it is a name, write -- before it: nothing after that is a flag")
+	}
+	return err
 }
 
 func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }

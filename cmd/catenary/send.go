@@ -27,7 +27,7 @@ func (a *app) sendCommand() *cobra.Command {
 	var data string
 	var durable bool
 	cmd := &cobra.Command{
-		Use: "send AGGREGATE VERB --data JSON", Short: "Send any command", Long: sendHelp, GroupID: groupWrite, Args: cobra.ExactArgs(2),
+		Use: "send AGGREGATE VERB --data JSON", Short: "Send any command", Long: sendHelp, GroupID: groupWrite, Args: takes("AGGREGATE", "VERB"),
 		Example: `  catenary send node register --data '{"node":"n1","labels":{"zone":"a"}}'
   catenary send module register --data - < module.json
   catenary send node retire --data '{"node":"n1"}' --durable
