@@ -28,8 +28,9 @@ var ErrRefused = errors.New("the writer refused a row")
 
 // Defaults of [Config].
 const (
-	// DefaultInFlight keeps a writer busy that makes one durable append of all that waits.
-	DefaultInFlight = 256
+	// DefaultInFlight fills the largest append: a writer that makes one durable append of all that waits has a whole one waiting
+	// when the one before it has landed.
+	DefaultInFlight = es.MaxAppendMessages
 	// DefaultPatience is long enough for a server to be restarted.
 	DefaultPatience = 2 * time.Minute
 	// lookahead is how many steps are read ahead for each that may be in flight, to find some of keys that are not waiting.
