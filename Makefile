@@ -7,12 +7,14 @@ TEST_TIMEOUT := 4m
 FUZZ_TIME    := 10s
 # Shortest time for one benchmark: long enough that the ratios of two runs agree.
 BENCH_TIME   := 1s
+# Flags of the program that measures the chain, such as -rows 'import' or -runs 9.
+BENCH_FLAGS  :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race lint verify bench fuzz
+.PHONY: help run build test race lint verify bench microbench fuzz
 
 help: ## print this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1	\2/p' Makefile | while IFS='	' read -r target line; do printf '  make %-8s %s\n' "$$target" "$$line"; done
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1	\2/p' Makefile | while IFS='	' read -r target line; do printf '  make %-10s %s\n' "$$target" "$$line"; done
 
 run: build ## build it and start a working chain with a small demo fleet (^C ends it)
 	./bin/catenary up --demo
@@ -36,7 +38,10 @@ verify: build lint ## check what a release needs: build, lint, go.mod, import ta
 	$(GO) mod tidy -diff
 	$(GO) test -count=1 .
 
-bench: ## run all benchmarks and print their tables
+bench: ## measure the chain beside bare nats.go, and print what reaches its figure (some minutes; BENCH_FLAGS=-h)
+	$(GO) run ./internal/hammer/bench $(BENCH_FLAGS)
+
+microbench: ## run the benchmarks of all packages
 	$(GO) test -run '^$$' -bench . -benchtime $(BENCH_TIME) -timeout 30m ./...
 
 fuzz: ## run each fuzz target for a short time

@@ -102,6 +102,8 @@ var importTable = []row{
 	{dir: "internal/natsconn", bus: anyFile},
 	{dir: "internal/telemetry"},
 	{dir: "internal/hammer", imports: []string{"commands", "events", "es", "es/dispatch"}},
+	// The program that measures a whole chain beside bare nats.go, so it wires one together.
+	{dir: "internal/hammer/bench", imports: []string{"..."}, bus: anyFile},
 	{dir: "internal/realdata", harness: true},
 	{dir: "web", imports: []string{"audit", "chain", "events", "commands", "es", "es/dispatch"}},
 
