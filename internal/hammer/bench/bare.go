@@ -41,23 +41,20 @@ const (
 )
 
 // run appends in one of the ways, for so long.
-func (b *bare) run(ctx context.Context, way baseline, d time.Duration) (f figure, err error) {
-	switch way {
-	case oneByOne:
-		f, err = b.oneByOne(ctx, d)
-	case pipelined:
-		f, err = b.pipelined(ctx, d)
-	case batches:
-		f, err = b.batches(ctx, d)
+func (b *bare) run(ctx context.Context, way baseline, d time.Duration) (figure, error) {
+	send := map[baseline]func(context.Context, func() bool, *hammer.Latency) (int, error){
+		oneByOne: b.oneByOne, pipelined: b.pipelined, batches: b.batches,
+	}[way]
+	watch, err := startWatch()
+	if err != nil {
+		return figure{}, err
 	}
-	return f, errors.Wrapf(err, "bare nats.go, %s", way)
-}
-
-// figure is what one run gave.
-type figure struct {
-	rate      float64 // per second
-	p50, p99  time.Duration
-	processed int
+	var waited hammer.Latency
+	n, err := send(ctx, func() bool { return watch.elapsed() < d }, &waited)
+	if err != nil {
+		return figure{}, errors.Wrapf(err, "bare nats.go, %s", way)
+	}
+	return watch.figure(n, &waited)
 }
 
 // bare is a program that appends with nats.go alone.
@@ -108,58 +105,55 @@ func (b *bare) message() *nats.Msg {
 	return b.messages[b.next%len(b.messages)]
 }
 
-func (b *bare) oneByOne(ctx context.Context, d time.Duration) (figure, error) {
-	var waited hammer.Latency
-	begun, n := time.Now(), 0
-	for ; time.Since(begun) < d; n++ {
+func (b *bare) oneByOne(ctx context.Context, more func() bool, waited *hammer.Latency) (n int, err error) {
+	for ; more(); n++ {
 		sent := time.Now()
 		if _, err := b.js.PublishMsg(ctx, b.message(), jetstream.WithExpectLastSequence(b.tail)); err != nil {
-			return figure{}, err
+			return n, err
 		}
 		waited.Add(time.Since(sent))
 		b.tail++
 	}
-	return figureOf(n, time.Since(begun), &waited), nil
+	return n, nil
 }
 
-func (b *bare) pipelined(ctx context.Context, d time.Duration) (figure, error) {
-	begun, n := time.Now(), 0
+// pipelined tells no latency: nobody waits for a single answer.
+func (b *bare) pipelined(ctx context.Context, more func() bool, _ *hammer.Latency) (n int, err error) {
 	var last jetstream.PubAckFuture
-	for ; time.Since(begun) < d; n++ {
-		p, err := b.js.PublishMsgAsync(b.message(), jetstream.WithExpectLastSequence(b.tail), jetstream.WithStallWait(bareTimeout))
+	for ; more(); n++ {
+		last, err = b.js.PublishMsgAsync(b.message(), jetstream.WithExpectLastSequence(b.tail), jetstream.WithStallWait(bareTimeout))
 		if err != nil {
-			return figure{}, err
+			return n, err
 		}
-		last = p
 		b.tail++
 	}
 	select {
 	case <-b.js.PublishAsyncComplete():
 	case <-ctx.Done():
-		return figure{}, ctx.Err()
+		return n, ctx.Err()
 	}
-	took := time.Since(begun)
 	// Each was guarded by the one before it: so the last one's sequence tells that all of them stand.
 	select {
 	case err := <-last.Err():
-		return figure{}, err
+		return n, err
 	case ack := <-last.Ok():
 		if ack.Sequence != b.tail {
-			return figure{}, errors.Newf("the last one is at %d, not at %d", ack.Sequence, b.tail)
+			return n, errors.Newf("the last one is at %d, not at %d", ack.Sequence, b.tail)
 		}
 	}
-	return figureOf(n, took, nil), nil
+	return n, nil
 }
 
-func (b *bare) batches(ctx context.Context, d time.Duration) (figure, error) {
-	begun, n := time.Now(), 0
-	for time.Since(begun) < d {
+func (b *bare) batches(ctx context.Context, more func() bool, waited *hammer.Latency) (n int, err error) {
+	for more() {
+		sent := time.Now()
 		if err := b.batch(ctx); err != nil {
-			return figure{}, err
+			return n, err
 		}
+		waited.Add(time.Since(sent))
 		n += batchSize
 	}
-	return figureOf(n, time.Since(begun), nil), nil
+	return n, nil
 }
 
 func (b *bare) batch(ctx context.Context) error {
@@ -187,12 +181,4 @@ func (b *bare) batch(ctx context.Context) error {
 // clone copies a message whose headers get those of a batch, which must not stay on it.
 func clone(m *nats.Msg) *nats.Msg {
 	return &nats.Msg{Subject: m.Subject, Header: maps.Clone(m.Header), Data: m.Data}
-}
-
-func figureOf(n int, took time.Duration, waited *hammer.Latency) figure {
-	f := figure{rate: float64(n) / took.Seconds(), processed: n}
-	if waited != nil {
-		f.p50, f.p99 = waited.Quantile(0.5), waited.Quantile(0.99)
-	}
-	return f
 }

@@ -171,10 +171,18 @@ func measure(ctx context.Context, store es.Store, sender hammer.Sender, load ham
 	if err != nil {
 		return figure{}, err
 	}
+	watch, err := startWatch()
+	if err != nil {
+		return figure{}, err
+	}
 	result, err := hammer.Run(ctx, sender, load)
 	if err == nil {
 		err = result.Err()
 	}
+	if err != nil {
+		return figure{}, err
+	}
+	found, err := watch.figure(result.Accepted(), result.Waited)
 	if err != nil {
 		return figure{}, err
 	}
@@ -185,7 +193,7 @@ func measure(ctx context.Context, store es.Store, sender hammer.Sender, load ham
 	if stored := int(after - before); stored != result.Accepted() {
 		return figure{}, errors.Newf("%d commands were accepted and %d events stored", result.Accepted(), stored)
 	}
-	return figureOf(result.Accepted(), result.Took, result.Waited), nil
+	return found, nil
 }
 
 // overBus starts the writer's process and gives a sender in the people's account.

@@ -132,10 +132,16 @@ func importOnce(ctx context.Context, nc *nats.Conn, file string) (_ figure, err 
 	if err != nil {
 		return figure{}, err
 	}
-	begun := time.Now()
+	watch, err := startWatch()
+	if err != nil {
+		return figure{}, errors.CombineErrors(err, pipeline.Close())
+	}
 	summary, err := deliveries.Run(ctx, in, plan, deliveries.Config{Poster: pipeline})
-	took := time.Since(begun)
-	if err = errors.CombineErrors(err, pipeline.Close()); err != nil {
+	found, watched := watch.figure(summary.Rows, nil)
+	if err = errors.CombineErrors(err, watched); err != nil {
+		return figure{}, errors.CombineErrors(err, pipeline.Close())
+	}
+	if err := pipeline.Close(); err != nil {
 		return figure{}, err
 	}
 	if !summary.Whole() {
@@ -148,7 +154,7 @@ func importOnce(ctx context.Context, nc *nats.Conn, file string) (_ figure, err 
 		case err != nil:
 			return figure{}, err
 		case p.Reached:
-			return figureOf(summary.Rows, took, nil), nil
+			return found, nil
 		case time.Now().After(late):
 			return figure{}, errors.Newf("event %d can't be read %s after the import", summary.Sequence, readable)
 		}

@@ -81,8 +81,12 @@ func (b *bencher) queryLines(ctx context.Context, nc *nats.Conn) ([]line, error)
 			continue
 		}
 		var waited hammer.Latency
-		begun, n := time.Now(), 0
-		for ; time.Since(begun) < b.runTime; n++ {
+		watch, err := startWatch()
+		if err != nil {
+			return lines, err
+		}
+		n := 0
+		for ; watch.elapsed() < b.runTime; n++ {
 			record := standing.Entries[n%len(standing.Entries)].Value
 			asked := time.Now()
 			if err := q.ask(ctx, a, record.Node, record.Module); err != nil {
@@ -90,7 +94,10 @@ func (b *bencher) queryLines(ctx context.Context, nc *nats.Conn) ([]line, error)
 			}
 			waited.Add(time.Since(asked))
 		}
-		l := line{name: queryGround + q.name, ground: synced.String(), callers: 1, unit: "answers", ours: figureOf(n, time.Since(begun), &waited)}
+		l := line{name: queryGround + q.name, ground: synced.String(), callers: 1, unit: "answers"}
+		if l.ours, err = watch.figure(n, &waited); err != nil {
+			return lines, err
+		}
 		b.sayf("%s", l)
 		lines = append(lines, l)
 	}

@@ -133,7 +133,11 @@ func newReading(ctx context.Context, s server) (_ *reading, err error) {
 // read reads all events as the projector and the writer do: the chain is verified, and each event decoded.
 func (r *reading) read(ctx context.Context, take func(es.Event) error) (figure, error) {
 	registry := events.Registry()
-	begun, n := time.Now(), 0
+	watch, err := startWatch()
+	if err != nil {
+		return figure{}, err
+	}
+	n := 0
 	var head es.Head
 	for m, err := range es.VerifyChain(&head, r.store.Read(ctx, 0)) {
 		if err != nil {
@@ -148,7 +152,7 @@ func (r *reading) read(ctx context.Context, take func(es.Event) error) (figure, 
 		}
 		n++
 	}
-	return figureOf(n, time.Since(begun), nil), nil
+	return watch.figure(n, nil)
 }
 
 func (r *reading) foldViews(ctx context.Context) (figure, error) {
@@ -190,7 +194,10 @@ func (r *reading) foldWorld(ctx context.Context) (figure, error) {
 
 // bareReplay reads all messages with nats.go alone, and no more of them than their headers.
 func (r *reading) bareReplay(ctx context.Context) (figure, error) {
-	begun := time.Now()
+	watch, err := startWatch()
+	if err != nil {
+		return figure{}, err
+	}
 	consumer, err := r.js.OrderedConsumer(ctx, topology.EventStream, jetstream.OrderedConsumerConfig{})
 	if err != nil {
 		return figure{}, errors.Wrap(err, bareReplay)
@@ -211,7 +218,7 @@ func (r *reading) bareReplay(ctx context.Context) (figure, error) {
 	defer reading.Stop()
 	select {
 	case <-done:
-		return figureOf(int(n), time.Since(begun), nil), nil
+		return watch.figure(int(n), nil)
 	case <-ctx.Done():
 		return figure{}, ctx.Err()
 	}
@@ -237,19 +244,20 @@ func (r *reading) project(ctx context.Context) (figure, error) {
 	}
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	begun := time.Now()
-	go func() { ended <- runner.Run(running) }()
-	reached, err := runner.Wait(ctx, r.tail)
-	took := time.Since(begun)
-	stop()
-	if err = errors.CombineErrors(err, <-ended); err != nil {
+	watch, err := startWatch()
+	if err != nil {
+		stop()
 		return figure{}, err
 	}
+	go func() { ended <- runner.Run(running) }()
+	reached, err := runner.Wait(ctx, r.tail)
 	var values uint64
 	for _, p := range reached {
 		values += p.Revision
 	}
-	return figureOf(int(values), took, nil), nil
+	found, watched := watch.figure(int(values), nil)
+	stop()
+	return found, errors.CombineErrors(errors.CombineErrors(err, watched), <-ended)
 }
 
 // barePuts publishes what stands in the bucket of assignments, with nats.go alone and the guards a projector has, to a stream

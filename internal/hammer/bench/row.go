@@ -121,6 +121,7 @@ func medians(pairs []pair, of func(pair) figure) figure {
 		rate:      median(pairs, func(p pair) float64 { return of(p).rate }),
 		p50:       time.Duration(median(pairs, func(p pair) float64 { return float64(of(p).p50) })),
 		p99:       time.Duration(median(pairs, func(p pair) float64 { return float64(of(p).p99) })),
+		cpu:       time.Duration(median(pairs, func(p pair) float64 { return float64(of(p).cpu) })),
 		processed: int(median(pairs, func(p pair) float64 { return float64(of(p).processed) })),
 	}
 }

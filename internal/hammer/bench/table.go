@@ -11,23 +11,23 @@ import (
 	"github.com/cockroachdb/errors"
 )
 
-var columns = []string{"row", "durability, replicas", "callers", "ours", "p50", "p99", "bare nats.go", "of", "ratio", "must reach", ""}
+var columns = []string{"row", "durability, replicas", "callers", "ours", "p50", "p99", "CPU each", "bare nats.go", "CPU each", "of", "ratio", "must reach", ""}
 
 // cells are a line's.
 func (l line) cells() []string {
 	if l.ours.processed == 0 {
-		return []string{l.name, l.ground, "", "", "", "", "", "", "", l.target.String(), l.note}
+		return []string{l.name, l.ground, "", "", "", "", "", "", "", "", "", l.target.String(), l.note}
 	}
-	cells := []string{l.name, l.ground, "", thousands(l.ours.rate) + " " + l.unit + "/s", wait(l.ours.p50), wait(l.ours.p99), "", l.bareName, "", l.target.String(), l.verdict()}
+	cells := []string{l.name, l.ground, "", thousands(l.ours.rate) + " " + l.unit + "/s", wait(l.ours.p50), wait(l.ours.p99), wait(l.ours.cpu), "", wait(l.bare.cpu), l.bareName, "", l.target.String(), l.verdict()}
 	if l.callers > 0 {
 		cells[2] = thousands(float64(l.callers))
 	}
 	if l.bare.processed > 0 {
-		cells[6] = thousands(l.bare.rate) + "/s"
+		cells[7] = thousands(l.bare.rate) + "/s"
 		if l.target.latency {
-			cells[6] = wait(l.bare.p50)
+			cells[7] = wait(l.bare.p50)
 		}
-		cells[8] = fmt.Sprintf("%.2f", l.ratio)
+		cells[10] = fmt.Sprintf("%.2f", l.ratio)
 	}
 	return cells
 }
