@@ -29,8 +29,9 @@ var ErrRefused = errors.New("the writer refused a row")
 
 // Defaults of [Config].
 const (
-	// DefaultInFlight keeps a writer busy that makes one durable append of all that waits.
-	DefaultInFlight = 256
+	// DefaultInFlight fills the largest append: a writer that makes one durable append of all that waits has a whole one waiting
+	// when the one before it has landed.
+	DefaultInFlight = es.MaxAppendMessages
 	// MaxInFlight is as many as a writer lets wait: what is sent beyond that is only sent again.
 	MaxInFlight = 8192
 	// DefaultPatience is long enough for a server to be restarted.
