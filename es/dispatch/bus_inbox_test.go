@@ -244,7 +244,7 @@ func TestInboxStampsTheActor(t *testing.T) {
 	m.Data = r.Body
 	for name, v := range map[string]string{
 		dispatch.HeaderCommand: r.ID, dispatch.HeaderOnBehalfOf: es.EncodeHeaderValue(r.OnBehalfOf), dispatch.HeaderCorrelation: es.EncodeHeaderValue(r.Correlation),
-		"cat-actor": "root", "CAT-ACTOR": "root", "Cat-Verb": "rob", "nats-request-info": `{"acc":"OPS","kind":"Client","user":"root"}`,
+		"cat-actor": "root", "CAT-ACTOR": "root", "nats-request-info": `{"acc":"OPS","kind":"Client","user":"root"}`,
 		"Nats-Expected-Last-Sequence": "77", "Nats-Msg-Id": "x", "Nats-Rollup": "all", "Other": "x",
 	} {
 		m.Header[name] = []string{v}

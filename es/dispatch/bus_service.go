@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/errors"
@@ -126,8 +128,33 @@ func readRequest(req micro.Request, prefix string) (Request, error) {
 	r := Request{Body: req.Data(), ContentType: header(h, HeaderContentType)}
 	r.Aggregate, r.Verb, _ = strings.Cut(strings.TrimPrefix(req.Subject(), prefix+"."), ".")
 	var err error
-	r.Options, err = readOptions(func(name string) (string, error) { return es.DecodeHeaderValue(header(h, name)) })
+	if r.Options, err = readOptions(func(name string) (string, error) { return es.DecodeHeaderValue(header(h, name)) }); err == nil {
+		err = checkHeaders(h)
+	}
 	return r, err
+}
+
+// headerPrefix begins the names of our own headers.
+const headerPrefix = "Cat-"
+
+// checkHeaders refuses headers of ours that would be passed over, as a misspelt field of the body is refused: whoever sends an
+// expected version must not be answered as if there were none. It gives an *es.Refusal.
+func checkHeaders(h nats.Header) error {
+	known := []string{
+		HeaderCommand, HeaderExpected, HeaderEffective, HeaderBackfill, HeaderDeadline, HeaderFence, HeaderOnBehalfOf, HeaderCausation,
+		HeaderCorrelation,
+	}
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		switch values := h[name]; {
+		case len(name) < len(headerPrefix) || !strings.EqualFold(name[:len(headerPrefix)], headerPrefix):
+		case strings.EqualFold(name, HeaderActor): // who acts is never taken from a sender, however it is spelt
+		case !slices.Contains(known, name):
+			return invalid("bad-header", fmt.Sprintf("header %.80q is unknown", name), "they are spelt "+strings.Join(known, ", "))
+		case len(values) != 1 || values[0] == "":
+			return invalid("bad-header", fmt.Sprintf("header %s must have one value, which is not empty", name), "leave it out when there is nothing to say")
+		}
+	}
+	return nil
 }
 
 // unread is what an answer can say of a command that was not read.

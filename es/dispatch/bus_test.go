@@ -136,6 +136,10 @@ func TestServiceRefusesWhatIsMalformed(t *testing.T) {
 		{"a bad backfill", "account.pay", `{"account":"a"}`, map[string]string{dispatch.HeaderBackfill: "yes"}, es.StatusInvalid, "bad-header"},
 		{"a bad fence", "account.pay", `{"account":"a"}`, map[string]string{dispatch.HeaderFence: "0"}, es.StatusInvalid, "bad-header"},
 		{"a header that is not encoded", "account.pay", `{"account":"a"}`, map[string]string{dispatch.HeaderOnBehalfOf: "100%"}, es.StatusInvalid, "bad-header"},
+		{"a misspelt header", "account.pay", `{"account":"a","amount":1}`, map[string]string{"Cat-Expected": "7"}, es.StatusInvalid, "bad-header"},
+		{"a header in another case", "account.pay", `{"account":"a","amount":1}`, map[string]string{strings.ToLower(dispatch.HeaderExpected): "7"}, es.StatusInvalid, "bad-header"},
+		{"a header of ours that no sender writes", "account.pay", `{"account":"a","amount":1}`, map[string]string{"Cat-Verb": "rob"}, es.StatusInvalid, "bad-header"},
+		{"an empty header", "account.pay", `{"account":"a","amount":1}`, map[string]string{dispatch.HeaderExpected: ""}, es.StatusInvalid, "bad-header"},
 		{"a huge header", "account.pay", `{"account":"a"}`, map[string]string{dispatch.HeaderCorrelation: strings.Repeat("x", 2000)}, es.StatusInvalid, "too-large"},
 		{"a bad id", "account.pay", `{"account":"a","amount":1}`, map[string]string{dispatch.HeaderCommand: "x"}, es.StatusInvalid, "bad-id"},
 	}
