@@ -24,7 +24,8 @@ import (
 const upHelp = `Up runs a whole chain in one process: server, writer, projector and the copies that people read.
 
 When it can be used it prints one JSON line: {"ready":true,"nats":URL,"store":DIR}. It ends with ^C. On loopback whoever
-may use this machine may use the chain; beyond it, up makes credentials and says where they are.`
+may use this machine may use the chain; beyond it, up makes a user and a password, and says in which file they are. Clients take
+them from NATS_USER and NATS_PASSWORD, or from a nats context.`
 
 const (
 	defaultStore  = "catenary-data"
@@ -100,7 +101,7 @@ func (a *app) up(ctx context.Context, c upConfig) (err error) {
 		log.Info("stopped")
 	}()
 	if path := server.CredentialsPath(); path != "" {
-		log.Info("clients need credentials", "file", path)
+		log.Info("clients need a user and a password, as NATS_USER and NATS_PASSWORD or in a nats context", "file", path)
 	}
 	if err := prepare(ctx, server); err != nil {
 		return upError(ctx, c.store, err)

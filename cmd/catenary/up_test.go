@@ -163,8 +163,8 @@ func TestUpBeyondLoopback(t *testing.T) {
 	c = c.with(map[string]string{"NATS_USER": credentials.User, "NATS_PASSWORD": credentials.Password})
 	c.node("far")
 	c.ok("get", "node", "far")
-	if log := u.stderr.String(); !strings.Contains(log, "operator.json") {
-		t.Errorf("the log does not tell where the credentials are:\n%s", log)
+	if log := u.stderr.String(); !strings.Contains(log, "operator.json") || !strings.Contains(log, "NATS_PASSWORD") {
+		t.Errorf("the log does not tell where the credentials are and how to use them:\n%s", log)
 	}
 	u.stop()
 }
