@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
@@ -97,12 +98,27 @@ func (c *Client) Events(ctx context.Context, q LogQuestion) iter.Seq2[Item, erro
 	}
 }
 
-// Follow gives the events after a sequence as they come, until the context ends. It ends after the first error.
+// Pauses of a follower between questions that had no answer.
+const (
+	shortestPause = 100 * time.Millisecond
+	longestPause  = 5 * time.Second
+)
+
+// Follow gives the events after a sequence as they come, each once, until the context ends. While nobody answers it asks again: it
+// outlives a restart of the service and of the bus. It ends after the first other error.
 func (c *Client) Follow(ctx context.Context, q LogQuestion) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		q.Oldest, q.Limit, q.Wait = true, 0, Duration(patience/2)
+		pace := backoff.NewExponentialBackOff()
+		pace.InitialInterval, pace.MaxInterval = shortestPause, longestPause
 		for {
-			page, err := c.Log(ctx, q)
+			page, err := backoff.Retry(ctx, func() (LogPage, error) {
+				page, err := c.Log(ctx, q)
+				if err != nil && !errors.IsAny(err, ErrNoService, ErrTimeout, ErrIncomplete, ErrBusy) {
+					err = backoff.Permanent(err)
+				}
+				return page, err
+			}, backoff.WithBackOff(pace), backoff.WithMaxElapsedTime(0))
 			if err != nil {
 				yield(Item{}, err)
 				return

@@ -4,7 +4,7 @@ import "github.com/cockroachdb/errors"
 
 // Why a question has no answer.
 var (
-	// ErrNoService means that nobody answers queries: no projector is running.
+	// ErrNoService means that nobody answers queries: no projector is running, or the one that was asked stops.
 	ErrNoService = errors.New("no projector answers queries")
 	// ErrTimeout means that the answer, or a part of it, did not come in time. Ask again.
 	ErrTimeout = errors.New("no answer to the query in time")
@@ -23,6 +23,7 @@ const (
 	codeInvalid = "400"
 	codeBusy    = "429"
 	codeFailed  = "500"
+	codeStops   = "503"
 )
 
 // codeOf gives the code an error travels under.
@@ -32,6 +33,8 @@ func codeOf(err error) string {
 		return codeInvalid
 	case errors.Is(err, ErrBusy):
 		return codeBusy
+	case errors.Is(err, ErrNoService):
+		return codeStops
 	default:
 		return codeFailed
 	}
@@ -45,6 +48,8 @@ func errorOf(code, description string) error {
 		kind = ErrInvalid
 	case codeBusy:
 		kind = ErrBusy
+	case codeStops:
+		kind = ErrNoService
 	}
 	return errors.Mark(errors.Newf("%s", description), kind)
 }

@@ -125,7 +125,7 @@ func (s *Service) endpoint(name string, handler func(context.Context, []byte, *a
 			alive.Wait()
 			if err != nil {
 				if s.ctx.Err() != nil {
-					err = errors.New("the service stops; ask again")
+					err = errors.Mark(errors.New("the service stops; ask again"), ErrNoService)
 				} else if codeOf(err) == codeFailed {
 					s.config.Logger.Warn("query failed", "query", name, "error", err)
 				}

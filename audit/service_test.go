@@ -264,8 +264,57 @@ func TestStopEndsWhatIsAsked(t *testing.T) {
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-ended; !errors.Is(err, ErrFailed) {
-		t.Errorf("error %v, want ErrFailed: the service stops", err)
+	if err := <-ended; !errors.Is(err, ErrNoService) || !strings.Contains(err.Error(), "the service stops") {
+		t.Errorf("error %v, want ErrNoService: the service stops", err)
+	}
+}
+
+// TestFollowOutlivesTheService: whoever follows the log does not have to know that a server was restarted.
+func TestFollowOutlivesTheService(t *testing.T) {
+	t.Parallel()
+	r := newRecorded()
+	bus := estest.Server(t, false)
+	start := func() *Service {
+		s, err := Serve(bus.Connect(t), Config{Store: r.store, Registry: events.Registry(), Version: "1.2.3", Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	stop := func(s *Service) {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	add := func() {
+		r.add(t, es.Event{Ref: es.Ref{Aggregate: "node", Key: "n1"}}, events.NodeRetired{Reason: "old"})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+	defer cancel()
+	client := NewClient(bus.Connect(t), nil)
+	s := start()
+	add()
+	var found []uint64
+	for item, err := range client.Follow(ctx, LogQuestion{}) {
+		if err != nil {
+			t.Fatalf("after %v: %v", found, err)
+		}
+		if found = append(found, item.Sequence); len(found) == 3 {
+			break
+		}
+		stop(s)
+		add()
+		s = start()
+	}
+	stop(s)
+	if diff := cmp.Diff([]uint64{1, 2, 3}, found); diff != "" {
+		t.Errorf("followed (-want +found):\n%s", diff)
+	}
+	cancel()
+	for _, err := range client.Follow(ctx, LogQuestion{}) {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("interrupted while nobody answers, it gave %v", err)
+		}
 	}
 }
 
