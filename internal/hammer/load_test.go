@@ -65,7 +65,7 @@ func TestCallersWaitForTheirAnswers(t *testing.T) {
 func TestLoadEndsWithItsTime(t *testing.T) {
 	t.Parallel()
 	d := &desk{waitFor: 1, answer: accepted}
-	r, err := hammer.Run(t.Context(), d, hammer.Load{For: 5 * time.Millisecond, Next: hammer.NewFleet("f", 1, 1).Next})
+	r, err := hammer.Run(t.Context(), d, hammer.Load{For: 300 * time.Millisecond, Next: hammer.NewFleet("f", 1, 1).Next})
 	if err != nil || r.Accepted() == 0 || r.Accepted() != d.n {
 		t.Errorf("%d of %d accepted (%v)", r.Accepted(), d.n, err)
 	}
