@@ -142,6 +142,13 @@ func (r *reading) attempt(ctx context.Context) error {
 		return err
 	}
 	defer r.forget(ctx, consumer.CachedInfo().Name)
+	if r.query.newest && !r.query.follow {
+		// A value that was replaced between the look and the consumer's making does not come: only its successor does,
+		// which lies behind the end found then. So the end is found anew, behind all that the consumer has to give.
+		if r.until, err = r.source.last(live, r.query.subjects); err != nil {
+			return err
+		}
+	}
 	messages, err := consumer.Messages(
 		jetstream.PullMaxMessagesWithBytesLimit(pullMessages, pullBytes),
 		jetstream.PullHeartbeat(heartbeat),
