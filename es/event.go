@@ -86,6 +86,9 @@ func (m Message) Size() int {
 	return n
 }
 
+// Hash gives the hash that the message was sealed with. It gives an error for one that was not.
+func (m Message) Hash() (Hash, error) { return ParseHash(m.get(HeaderHash)) }
+
 func (m Message) get(name string) string {
 	if vs := m.Header[name]; len(vs) > 0 {
 		return vs[0]

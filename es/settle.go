@@ -9,23 +9,25 @@ import (
 )
 
 // Settle finds out what became of an append whose outcome is unclear, by the only proof there is: either its messages
-// stand in the stream, or another append has gone past the same guard. Until one of these is so, it sends the same append
-// with the same guard again; at most one of all the tries can be stored.
+// stand in the stream, or something else stands in their place. Until one of these is so, it sends the same append with the
+// same guard again; at most one of all the tries can be stored.
+//
+// The event that the append follows MUST be known to stand: an append on one that is itself unclear is settled after it.
 //
 // It returns nil when the messages stand, and an error marked [ErrConflict] when they do not and never will. While the
 // store is full or away it goes on trying; when the context ends first, the error is marked [ErrUnclear].
-func Settle(ctx context.Context, s Store, after uint64, batch []Message) error {
+func Settle(ctx context.Context, s Store, after Head, batch []Message) error {
 	pace := backoff.NewExponentialBackOff()
 	pace.InitialInterval = 20 * time.Millisecond
 	pace.MaxInterval = time.Second
-	last := after + uint64(len(batch))
+	last := after.Sequence + uint64(len(batch))
 	for {
-		stored, passed, err := standing(ctx, s, after, batch)
+		stored, passed, err := standing(ctx, s, after.Sequence, batch)
 		switch {
 		case err == nil && stored:
 			return nil
 		case err == nil && passed:
-			return errors.Mark(errors.Newf("append after event %d was overtaken: the stream has gone past it", after), ErrConflict)
+			return errors.Mark(errors.Newf("append after event %d was overtaken: the stream has gone past it", after.Sequence), ErrConflict)
 		case err == nil:
 			// A conflict here says only that something was stored since the read: the next read tells what.
 			if err := Wait(ctx, s.Append(ctx, after, batch)); err == nil {
@@ -34,13 +36,13 @@ func Settle(ctx context.Context, s Store, after uint64, batch []Message) error {
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Mark(errors.Wrapf(ctx.Err(), "append of events %d to %d is not settled", after+1, last), ErrUnclear)
+			return errors.Mark(errors.Wrapf(ctx.Err(), "append of events %d to %d is not settled", after.Sequence+1, last), ErrUnclear)
 		case <-time.After(pace.NextBackOff()):
 		}
 	}
 }
 
-// standing looks at what stands directly after the guard: the batch itself, something else, or nothing yet.
+// standing looks at what stands directly after a sequence: the batch itself, something else, or nothing yet.
 func standing(ctx context.Context, s Store, after uint64, batch []Message) (stored, passed bool, err error) {
 	tail, err := s.Tail(ctx)
 	if err != nil || tail <= after {

@@ -9,8 +9,8 @@ import (
 
 // What an append or a read can come to. Stores mark their errors with one of these.
 var (
-	// ErrConflict means that the stream's last sequence was not the expected one. Nothing of the append is stored, unless an
-	// earlier try of the very same append was: [Settle] tells.
+	// ErrConflict means that the stream did not end with the event that the append was to follow. Nothing of the append is
+	// stored, unless an earlier try of the very same append was: [Settle] tells.
 	ErrConflict = errors.New("the stream has gone on")
 	// ErrUnclear means that no answer came: the append may be stored now, later or never. [Settle] finds out.
 	ErrUnclear = errors.New("no answer to the append")
@@ -28,22 +28,27 @@ var (
 // MaxAppendMessages bounds one append: the server takes at most this many messages in an atomic batch.
 const MaxAppendMessages = 1000
 
-// CheckAppend says whether a store can take an append at all: it is not empty, and neither the number of its messages nor
-// one of their subjects is over the limit. Every store checks this before anything is sent. It gives errors marked
-// [ErrTooLarge], and an unmarked one for an append of nothing, which is a mistake in the program.
-func CheckAppend(batch []Message) error {
+// CheckAppend says whether a store can take an append at all: it is not empty, its messages are sealed, and neither their
+// number nor one of their subjects is over the limit. Every store checks this before anything is sent. It returns the head
+// that the append leaves, and gives errors marked [ErrTooLarge], and unmarked ones for an append of nothing or of messages
+// without a hash, which are mistakes in the program.
+func CheckAppend(after Head, batch []Message) (Head, error) {
 	if len(batch) == 0 {
-		return errors.AssertionFailedf("append of no messages")
+		return Head{}, errors.AssertionFailedf("append of no messages")
 	}
 	if len(batch) > MaxAppendMessages {
-		return errors.Mark(errors.Newf("append of %d events: the limit is %d in one append; ask for less at once", len(batch), MaxAppendMessages), ErrTooLarge)
+		return Head{}, errors.Mark(errors.Newf("append of %d events: the limit is %d in one append; ask for less at once", len(batch), MaxAppendMessages), ErrTooLarge)
 	}
 	for _, m := range batch {
 		if len(m.Subject) > MaxSubjectBytes {
-			return errors.Mark(errors.Newf("append to %.40s…: the subject has %d bytes, the limit is %d; use shorter names", m.Subject, len(m.Subject), MaxSubjectBytes), ErrTooLarge)
+			return Head{}, errors.Mark(errors.Newf("append to %.40s…: the subject has %d bytes, the limit is %d; use shorter names", m.Subject, len(m.Subject), MaxSubjectBytes), ErrTooLarge)
 		}
 	}
-	return nil
+	hash, err := batch[len(batch)-1].Hash()
+	if err != nil {
+		return Head{}, errors.NewAssertionErrorWithWrappedErrf(err, "append of a message that was not sealed")
+	}
+	return Head{Sequence: after.Sequence + uint64(len(batch)), Hash: hash}, nil
 }
 
 // Store keeps the stream of events.
@@ -51,17 +56,18 @@ func CheckAppend(batch []Message) error {
 // Read errors are marked [ErrUnavailable]; iterators end after the first error. A store MUST give messages in the order of
 // their sequence and MUST read its tail where appends are ordered (the leader), never from a lagging copy.
 type Store interface {
-	// Append hands messages to the store, to stand directly after the sequence `after`, and returns at once. Appends of one
-	// caller reach the store in the order of the calls, so that a next one may be handed over, expecting this one's last
-	// sequence, before this one is answered. All of an append's messages are stored, or none. It is durable, as
-	// the store's durability says, when Pending is done without error.
+	// Append hands messages to the store, to stand directly after the event that the head names, by sequence AND by hash, or
+	// not at all. It returns at once, or when there is room for more, and waits no longer than the context. Appends of one
+	// caller reach the store in the order of the calls, so that a next one may be handed over, on the head that this one
+	// leaves, before this one is answered. All of an append's messages are stored, or none. It is durable, as the store's
+	// durability says, when Pending is done without error.
 	//
-	// The guard counts, it does not know who stands at `after`: when a rival's append of the same length takes the place of
-	// one in the middle of a pipeline, the next one of the pipeline fits again, on top of what it was not made for. So who
-	// may have rivals MUST have only one append in flight, after a head it knows to stand.
+	// The guard is exact: what stands was decided on all that stands before it, whoever else appends. So of a pipeline
+	// everything after the first append that is not stored is refused too, and an append that is stored proves that all
+	// before it are.
 	//
 	// Pending gives errors marked ErrConflict, ErrUnclear, ErrTooLarge, ErrFull or ErrUnavailable.
-	Append(ctx context.Context, after uint64, batch []Message) Pending
+	Append(ctx context.Context, after Head, batch []Message) Pending
 	// Tail gives the stream's last sequence, 0 when it is empty.
 	Tail(ctx context.Context) (uint64, error)
 	// Get gives the message at a sequence; errors are marked ErrNotFound or ErrUnavailable.

@@ -25,7 +25,7 @@ func (w *Writer) takeOver(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = es.Wait(ctx, w.cfg.Store.Append(ctx, f.before.Sequence, f.messages))
+		err = es.Wait(ctx, w.cfg.Store.Append(ctx, f.before, f.messages))
 		if err != nil && !errors.IsAny(err, es.ErrFull, es.ErrTooLarge) {
 			err = w.settle(ctx, f)
 		}

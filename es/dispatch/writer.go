@@ -233,7 +233,7 @@ func (w *Writer) flush(ctx context.Context) {
 		}
 		w.open = w.open[n:]
 		// The append outlives the context: what is on its way is waited for when the writer stops.
-		f.pending = w.cfg.Store.Append(context.WithoutCancel(ctx), f.before.Sequence, f.messages)
+		f.pending = w.cfg.Store.Append(context.WithoutCancel(ctx), f.before, f.messages)
 		w.flights = append(w.flights, f)
 	}
 }
@@ -277,7 +277,7 @@ func storeRefusal(err error) *es.Refusal {
 func (w *Writer) settle(ctx context.Context, f *flight) error {
 	for {
 		bounded, cancel := context.WithTimeout(ctx, w.cfg.Patience/4)
-		err := es.Settle(bounded, w.cfg.Store, f.before.Sequence, f.messages)
+		err := es.Settle(bounded, w.cfg.Store, f.before, f.messages)
 		cancel()
 		if !errors.Is(err, es.ErrUnclear) || ctx.Err() != nil {
 			return err

@@ -57,15 +57,37 @@ func (c *Chain) Seal(e *es.Event) es.Message {
 	return m
 }
 
+// Hand hands the next n events over as one append, and does not wait.
+func (c *Chain) Hand(ctx context.Context, s es.Store, n int) es.Pending {
+	after := c.Head
+	return s.Append(ctx, after, c.Next(n))
+}
+
+// HandOne hands the next event over as an append of its own, and does not wait.
+func (c *Chain) HandOne(ctx context.Context, s es.Store) (es.Message, es.Pending) {
+	after := c.Head
+	batch := c.Next(1)
+	return batch[0], s.Append(ctx, after, batch)
+}
+
+// HeadOf gives the head that a sealed message leaves.
+func HeadOf(t testing.TB, m es.Message) es.Head {
+	t.Helper()
+	hash, err := m.Hash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return es.Head{Sequence: m.Sequence, Hash: hash}
+}
+
 // Append appends the next events, one append each, and waits for all of them.
 func (c *Chain) Append(t testing.TB, s es.Store, n int) []es.Message {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
-	messages := c.Next(n)
-	pending := make([]es.Pending, n)
-	for i, m := range messages {
-		pending[i] = s.Append(ctx, m.Sequence-1, []es.Message{m})
+	messages, pending := make([]es.Message, n), make([]es.Pending, n)
+	for i := range messages {
+		messages[i], pending[i] = c.HandOne(ctx, s)
 	}
 	for i, p := range pending {
 		if err := es.Wait(ctx, p); err != nil {

@@ -22,10 +22,10 @@ type Faulty struct {
 }
 
 // Fault is what becomes of one append.
-type Fault func(f *Faulty, ctx context.Context, after uint64, batch []es.Message) es.Pending
+type Fault func(f *Faulty, ctx context.Context, after es.Head, batch []es.Message) es.Pending
 
 type held struct {
-	after uint64
+	after es.Head
 	batch []es.Message
 }
 
@@ -70,22 +70,22 @@ func (f *Faulty) DeliverLate(ctx context.Context) []error {
 }
 
 // Pass hands the append to the store.
-func Pass(f *Faulty, ctx context.Context, after uint64, batch []es.Message) es.Pending {
+func Pass(f *Faulty, ctx context.Context, after es.Head, batch []es.Message) es.Pending {
 	return f.Store.Append(ctx, after, batch)
 }
 
 // LoseAck stores the append but loses the answer.
-func LoseAck(f *Faulty, ctx context.Context, after uint64, batch []es.Message) es.Pending {
+func LoseAck(f *Faulty, ctx context.Context, after es.Head, batch []es.Message) es.Pending {
 	// The loss is told when the append is over: else it would race with the reads that look for it.
 	_ = es.Wait(ctx, f.Store.Append(ctx, after, batch))
 	return unclear()
 }
 
 // LoseAppend loses the append on its way to the store.
-func LoseAppend(*Faulty, context.Context, uint64, []es.Message) es.Pending { return unclear() }
+func LoseAppend(*Faulty, context.Context, es.Head, []es.Message) es.Pending { return unclear() }
 
 // StoreLate tells at once that the outcome is unclear, and keeps the append until [Faulty.DeliverLate] or [AfterLate].
-func StoreLate(f *Faulty, _ context.Context, after uint64, batch []es.Message) es.Pending {
+func StoreLate(f *Faulty, _ context.Context, after es.Head, batch []es.Message) es.Pending {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.late = append(f.late, held{after: after, batch: batch})
@@ -93,19 +93,19 @@ func StoreLate(f *Faulty, _ context.Context, after uint64, batch []es.Message) e
 }
 
 // AfterLate hands over what was kept, just before the append itself: the late one wins.
-func AfterLate(f *Faulty, ctx context.Context, after uint64, batch []es.Message) es.Pending {
+func AfterLate(f *Faulty, ctx context.Context, after es.Head, batch []es.Message) es.Pending {
 	f.DeliverLate(ctx)
 	return f.Store.Append(ctx, after, batch)
 }
 
 // Refuse gives an outcome without handing the append over: one marked [es.ErrFull] or [es.ErrUnavailable], say.
 func Refuse(err error) Fault {
-	return func(*Faulty, context.Context, uint64, []es.Message) es.Pending { return resolved(err) }
+	return func(*Faulty, context.Context, es.Head, []es.Message) es.Pending { return resolved(err) }
 }
 
 // HoldAck stores the append and gives the true answer when the channel is closed.
 func HoldAck(release <-chan struct{}) Fault {
-	return func(f *Faulty, ctx context.Context, after uint64, batch []es.Message) es.Pending {
+	return func(f *Faulty, ctx context.Context, after es.Head, batch []es.Message) es.Pending {
 		inner := f.Store.Append(ctx, after, batch)
 		p := es.NewPromise()
 		go func() {
@@ -129,7 +129,7 @@ func resolved(err error) es.Pending {
 }
 
 // Append does what the script says.
-func (f *Faulty) Append(ctx context.Context, after uint64, batch []es.Message) es.Pending {
+func (f *Faulty) Append(ctx context.Context, after es.Head, batch []es.Message) es.Pending {
 	f.mu.Lock()
 	fault := Pass
 	if len(f.script) > 0 {

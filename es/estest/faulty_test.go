@@ -26,7 +26,7 @@ func TestHoldAck(t *testing.T) {
 	release := make(chan struct{})
 	f.Script(estest.HoldAck(release))
 	chain := estest.Chain{Label: "a"}
-	p := f.Append(t.Context(), 0, chain.Next(1))
+	p := chain.Hand(t.Context(), f, 1)
 	if tail, err := f.Tail(t.Context()); err != nil || tail != 1 {
 		t.Fatalf("the tail is %d (%v)", tail, err)
 	}

@@ -40,8 +40,10 @@ func RunStoreSuite(t *testing.T, open func(t *testing.T, limits Limits) es.Store
 		{"unknown types are kept raw", (*suite).unknownTypes},
 
 		{"another tail is a conflict", (*suite).conflict},
+		{"another event at the tail is a conflict", (*suite).foreignHead},
 		{"a pipeline breaks at a conflict", (*suite).cascadeAfterConflict},
 		{"a pipeline breaks at a refusal", (*suite).cascadeAfterRefusal},
+		{"a rival fills a gap in a pipeline", (*suite).rivalInTheGap},
 		{"two writers interleave", (*suite).interleave},
 		{"two writers take turns", (*suite).takeTurns},
 		{"a batch is all or nothing", (*suite).batches},
@@ -83,16 +85,20 @@ type suite struct {
 
 func (s *suite) store() es.Store { return s.open(s.T, Limits{}) }
 
-// append hands messages over, to stand after the one before the first.
-func (s *suite) append(st es.Store, messages ...es.Message) es.Pending {
-	return st.Append(s.ctx, messages[0].Sequence-1, messages)
+func (s *suite) mustAppend(st es.Store, after es.Head, messages ...es.Message) {
+	s.Helper()
+	if err := es.Wait(s.ctx, st.Append(s.ctx, after, messages)); err != nil {
+		s.Fatalf("append after event %d: %v", after.Sequence, err)
+	}
 }
 
-func (s *suite) mustAppend(st es.Store, messages ...es.Message) {
+// mustHand appends the next n events of a chain as one append.
+func (s *suite) mustHand(st es.Store, chain *Chain, n int) []es.Message {
 	s.Helper()
-	if err := es.Wait(s.ctx, s.append(st, messages...)); err != nil {
-		s.Fatalf("append after event %d: %v", messages[0].Sequence-1, err)
-	}
+	after := chain.Head
+	batch := chain.Next(n)
+	s.mustAppend(st, after, batch...)
+	return batch
 }
 
 func (s *suite) wantOutcome(p es.Pending, want error) error {

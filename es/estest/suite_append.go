@@ -18,28 +18,47 @@ func (s *suite) conflict() {
 	want := chain.Append(s.T, st, 3)
 	rival := Chain{Label: "b", Head: chain.Head}
 	m := rival.Next(1)[0]
-	for _, after := range []uint64{0, 2, 4, 100} {
+	for _, after := range []es.Head{{}, HeadOf(s.T, want[1]), HeadOf(s.T, m), {Sequence: 100, Hash: chain.Head.Hash}} {
 		s.wantOutcome(st.Append(s.ctx, after, []es.Message{m}), es.ErrConflict)
 		s.wantOutcome(st.Append(s.ctx, after, rival.Next(3)), es.ErrConflict)
 	}
 	s.wantStored(st, want)
-	s.mustAppend(st, chain.Next(1)...)
+	s.mustHand(st, &chain, 1)
+}
+
+// foreignHead appends on a head that has the right sequence, and the hash of an event that is not there.
+func (s *suite) foreignHead() {
+	for _, stand := range []int{0, 3} {
+		st := s.store()
+		chain := Chain{Label: "a"}
+		chain.Append(s.T, st, stand)
+		foreign := es.Head{Sequence: chain.Head.Sequence, Hash: es.Hash{7}}
+		for _, size := range []int{1, 2} {
+			s.wantOutcome((&Chain{Label: "b", Head: foreign}).Hand(s.ctx, st, size), es.ErrConflict)
+		}
+		s.wantChain(st, uint64(stand))
+		s.mustHand(st, &chain, 1)
+		s.mustHand(st, &chain, 2)
+		s.wantChain(st, uint64(stand)+3)
+	}
 }
 
 // cascade hands over 100 appends in one pipeline, of which number 41 fails: those before stand, none after.
-func (s *suite) cascade(st es.Store, spoil func(pipeline []es.Message, after []uint64), want error) {
+func (s *suite) cascade(st es.Store, spoil func(at *es.Head, m *es.Message), want error) {
 	s.Helper()
 	chain := Chain{Label: "a"}
-	pipeline := chain.Next(100)
-	after := make([]uint64, len(pipeline))
-	for i := range after {
-		after[i] = uint64(i)
-	}
-	good := append([]es.Message(nil), pipeline[:40]...)
-	spoil(pipeline, after)
-	pending := make([]es.Pending, len(pipeline))
-	for i, m := range pipeline {
-		pending[i] = st.Append(s.ctx, after[i], []es.Message{m})
+	var good []es.Message
+	var pending []es.Pending
+	for i := range 100 {
+		after := chain.Head
+		m := chain.Next(1)[0]
+		switch {
+		case i < 40:
+			good = append(good, m)
+		case i == 40:
+			spoil(&after, &m)
+		}
+		pending = append(pending, st.Append(s.ctx, after, []es.Message{m}))
 	}
 	for i, p := range pending {
 		err := es.Wait(s.ctx, p)
@@ -55,17 +74,42 @@ func (s *suite) cascade(st es.Store, spoil func(pipeline []es.Message, after []u
 	s.wantStored(st, good)
 	s.wantChain(st, 40)
 	// The next append goes on from there.
-	s.mustAppend(st, (&Chain{Label: "b", Head: es.Head{Sequence: 40}}).Next(1)...)
+	s.mustHand(st, &Chain{Label: "b", Head: HeadOf(s.T, good[39])}, 1)
 }
 
 func (s *suite) cascadeAfterConflict() {
-	s.cascade(s.store(), func(_ []es.Message, after []uint64) { after[40] = 7 }, es.ErrConflict)
+	s.cascade(s.store(), func(after *es.Head, _ *es.Message) { after.Sequence = 7 }, es.ErrConflict)
 }
 
 func (s *suite) cascadeAfterRefusal() {
-	s.cascade(s.open(s.T, Limits{MessageBytes: 4096}), func(pipeline []es.Message, _ []uint64) {
-		pipeline[40].Body = make([]byte, 8192)
-	}, es.ErrTooLarge)
+	s.cascade(s.open(s.T, Limits{MessageBytes: 4096}), func(_ *es.Head, m *es.Message) { m.Body = make([]byte, 8192) }, es.ErrTooLarge)
+}
+
+// rivalInTheGap loses an append in the middle of a pipeline, and puts a rival's of the same length in its place. By the
+// count alone the next one would fit again, on top of what it was not made for: all that follows is refused.
+func (s *suite) rivalInTheGap() {
+	for _, sizes := range [][]int{{1, 1, 1}, {3, 3, 3}, {1, 3, 1}, {3, 1, 3}, {1, 1, 3}} {
+		f := NewFaulty(s.store())
+		chain := Chain{Label: "a"}
+		f.Script(Pass, LoseAppend)
+		first := chain.Hand(s.ctx, f, sizes[0])
+		rival := Chain{Label: "b", Head: chain.Head}
+		lost := chain.Hand(s.ctx, f, sizes[1])
+		taken := rival.Hand(s.ctx, f, sizes[1])
+		var rest []es.Pending
+		for range 20 {
+			rest = append(rest, chain.Hand(s.ctx, f, sizes[2]))
+		}
+		if err := errors.Join(es.Wait(s.ctx, first), es.Wait(s.ctx, taken)); err != nil {
+			s.Fatalf("sizes %v: %v", sizes, err)
+		}
+		s.wantOutcome(lost, es.ErrUnclear)
+		for _, p := range rest {
+			s.wantOutcome(p, es.ErrConflict)
+		}
+		s.wantChain(f, rival.Head.Sequence)
+		s.mustHand(f, &rival, 2)
+	}
 }
 
 // interleave lets two writers hand over the same 500 places in turn, without waiting: one gets all of them, and the other
@@ -73,11 +117,12 @@ func (s *suite) cascadeAfterRefusal() {
 func (s *suite) interleave() {
 	st := s.store()
 	a, b := Chain{Label: "a"}, Chain{Label: "b"}
-	first, second := a.Next(500), b.Next(500)
+	var first []es.Message
 	var won, lost []es.Pending
-	for i := range first {
-		won = append(won, s.append(st, first[i]))
-		lost = append(lost, s.append(st, second[i]))
+	for range 500 {
+		m, p := a.HandOne(s.ctx, st)
+		first, won = append(first, m), append(won, p)
+		lost = append(lost, b.Hand(s.ctx, st, 1))
 	}
 	for i := range first {
 		if err := es.Wait(s.ctx, won[i]); err != nil {
@@ -124,7 +169,7 @@ func (s *suite) writeInTurn(st es.Store, chain Chain, appends, size int) error {
 			}
 		}
 		next := chain
-		err := es.Wait(s.ctx, s.append(st, next.Next(size)...))
+		err := es.Wait(s.ctx, next.Hand(s.ctx, st, size))
 		switch {
 		case err == nil:
 			chain = next
@@ -139,24 +184,18 @@ func (s *suite) writeInTurn(st es.Store, chain Chain, appends, size int) error {
 func (s *suite) batches() {
 	st := s.store()
 	chain := Chain{Label: "a"}
+	before := chain.Head
 	want := chain.Append(s.T, st, 1)
 	for _, size := range []int{2, 3, 100, es.MaxAppendMessages} {
-		stale := Chain{Label: "stale"}.from(chain.Head.Sequence - 1)
-		s.wantOutcome(s.append(st, stale.Next(size)...), es.ErrConflict)
+		stale := Chain{Label: "stale", Head: before}
+		s.wantOutcome(stale.Hand(s.ctx, st, size), es.ErrConflict)
 		s.wantTail(st, chain.Head.Sequence)
-		batch := chain.Next(size)
-		s.mustAppend(st, batch...)
-		want = append(want, batch...)
+		before = chain.Head
+		want = append(want, s.mustHand(st, &chain, size)...)
 		s.wantTail(st, chain.Head.Sequence)
 	}
 	s.wantStored(st, want)
 	s.wantChain(st, uint64(len(want)))
-}
-
-// from gives the chain as if it stood at a sequence.
-func (c Chain) from(sequence uint64) *Chain {
-	c.Head.Sequence = sequence
-	return &c
 }
 
 func (s *suite) mixedPipeline() {
@@ -172,9 +211,10 @@ func (s *suite) mixedPipeline() {
 		case i%10 == 9:
 			size = 2
 		}
+		after := chain.Head
 		messages := chain.Next(size)
 		want = append(want, messages...)
-		pending = append(pending, s.append(st, messages...))
+		pending = append(pending, st.Append(s.ctx, after, messages))
 	}
 	for i, p := range pending {
 		if err := es.Wait(s.ctx, p); err != nil {
@@ -190,13 +230,16 @@ func (s *suite) mixedPipeline() {
 func (s *suite) noAppends() {
 	st := s.store()
 	chain := Chain{Label: "a"}
-	if err := es.Wait(s.ctx, st.Append(s.ctx, 0, nil)); err == nil {
+	if err := es.Wait(s.ctx, st.Append(s.ctx, es.Head{}, nil)); err == nil {
 		s.Error("an append of nothing was taken")
 	}
+	unsealed := (&es.Event{Ref: es.Ref{Aggregate: "node", Key: "n"}}).Message(es.ContentTypeMsgpack)
+	if err := es.Wait(s.ctx, st.Append(s.ctx, es.Head{}, []es.Message{unsealed})); err == nil {
+		s.Error("a message that was not sealed was taken")
+	}
 	long := chain.On(es.Ref{Aggregate: "node", Key: strings.Repeat("x", 5000)})
-	s.wantOutcome(st.Append(s.ctx, 0, []es.Message{long}), es.ErrTooLarge)
-	many := (&Chain{Label: "b"}).Next(es.MaxAppendMessages + 1)
-	s.wantOutcome(st.Append(s.ctx, 0, many), es.ErrTooLarge)
+	s.wantOutcome(st.Append(s.ctx, es.Head{}, []es.Message{long}), es.ErrTooLarge)
+	s.wantOutcome((&Chain{Label: "b"}).Hand(s.ctx, st, es.MaxAppendMessages+1), es.ErrTooLarge)
 	want := (&Chain{Label: "c"}).Append(s.T, st, 2)
 	s.wantStored(st, want)
 }
@@ -207,13 +250,14 @@ func (s *suite) tooLarge() {
 	chain := Chain{Label: "a"}
 	want := chain.Append(s.T, st, 1)
 	over := chain
-	err := s.wantOutcome(s.append(st, over.Sized(limit)), es.ErrTooLarge)
+	err := s.wantOutcome(st.Append(s.ctx, chain.Head, []es.Message{over.Sized(limit)}), es.ErrTooLarge)
 	if !strings.Contains(err.Error(), fmt.Sprint(limit)) {
 		s.Errorf("the error does not name the limit of %d: %v", limit, err)
 	}
 	s.wantStored(st, want)
+	after := chain.Head
 	under := chain.Sized(limit / 2)
-	s.mustAppend(st, under)
+	s.mustAppend(st, after, under)
 	s.wantStored(st, append(want, under))
 }
 
@@ -231,10 +275,10 @@ func (s *suite) tooLargeInBatch() {
 				batch = append(batch, over.Next(1)...)
 			}
 		}
-		s.wantOutcome(s.append(st, batch...), es.ErrTooLarge)
+		s.wantOutcome(st.Append(s.ctx, chain.Head, batch), es.ErrTooLarge)
 	}
 	s.wantStored(st, want)
-	s.mustAppend(st, chain.Next(3)...)
+	s.mustHand(st, &chain, 3)
 }
 
 // full fills a store up to its limit: everything after that is refused, whole, and what stands stays.
@@ -247,7 +291,7 @@ func (s *suite) full() {
 			s.Fatal("the store took a thousand events of 1 KiB in 64 KiB")
 		}
 		next := chain
-		if err = es.Wait(s.ctx, s.append(st, next.Sized(1<<10))); err == nil {
+		if err = es.Wait(s.ctx, st.Append(s.ctx, chain.Head, []es.Message{next.Sized(1 << 10)})); err == nil {
 			chain = next
 		}
 	}
@@ -257,13 +301,14 @@ func (s *suite) full() {
 	tail := chain.Head.Sequence
 	for range 3 {
 		over := chain
-		s.wantOutcome(s.append(st, over.Sized(1<<10), over.Sized(1<<10)), es.ErrFull)
+		s.wantOutcome(st.Append(s.ctx, chain.Head, []es.Message{over.Sized(1 << 10), over.Sized(1 << 10)}), es.ErrFull)
 	}
 	s.wantTail(st, tail)
 	s.wantChain(st, tail)
 	// A pipeline breaks there like at any other refusal.
 	over := chain
-	first, second := s.append(st, over.Sized(1<<10)), s.append(st, over.Sized(1<<10))
+	first := st.Append(s.ctx, chain.Head, []es.Message{over.Sized(1 << 10)})
+	second := over.Hand(s.ctx, st, 1)
 	s.wantOutcome(first, es.ErrFull)
 	s.wantOutcome(second, es.ErrConflict)
 	s.wantTail(st, tail)
@@ -276,9 +321,10 @@ func (s *suite) settled(size int, script ...Fault) (f *Faulty, chain *Chain, bat
 	chain = &Chain{Label: "a"}
 	chain.Append(s.T, f, 3)
 	f.Script(script...)
+	after := chain.Head
 	batch = chain.Next(size)
-	s.wantOutcome(s.append(f, batch...), es.ErrUnclear)
-	return f, chain, batch, es.Settle(s.ctx, f, 3, batch)
+	s.wantOutcome(f.Append(s.ctx, after, batch), es.ErrUnclear)
+	return f, chain, batch, es.Settle(s.ctx, f, after, batch)
 }
 
 func (s *suite) wantSettled(size int, script ...Fault) {
@@ -324,11 +370,12 @@ func (s *suite) settleOvertaken() {
 		chain := Chain{Label: "a"}
 		chain.Append(s.T, f, 3)
 		rival := Chain{Label: "b", Head: chain.Head}
+		after := chain.Head
 		batch := chain.Next(size)
 		f.Script(StoreLate)
-		s.wantOutcome(s.append(f, batch...), es.ErrUnclear)
+		s.wantOutcome(f.Append(s.ctx, after, batch), es.ErrUnclear)
 		rival.Append(s.T, f, 1)
-		if err := es.Settle(s.ctx, f, 3, batch); !errors.Is(err, es.ErrConflict) {
+		if err := es.Settle(s.ctx, f, after, batch); !errors.Is(err, es.ErrConflict) {
 			s.Fatalf("settled with %v, want a conflict", err)
 		}
 		for _, err := range f.DeliverLate(s.ctx) {
@@ -345,15 +392,15 @@ func (s *suite) settleWithoutReads() {
 	chain := Chain{Label: "a"}
 	f.Script(LoseAck)
 	batch := chain.Next(2)
-	s.wantOutcome(s.append(f, batch...), es.ErrUnclear)
+	s.wantOutcome(f.Append(s.ctx, es.Head{}, batch), es.ErrUnclear)
 	f.BreakReads()
 	short, cancel := context.WithTimeout(s.ctx, 50*time.Millisecond)
 	defer cancel()
-	if err := es.Settle(short, f, 0, batch); !errors.Is(err, es.ErrUnclear) {
+	if err := es.Settle(short, f, es.Head{}, batch); !errors.Is(err, es.ErrUnclear) {
 		s.Fatalf("settled with %v, want still unclear", err)
 	}
 	f.MendReads()
-	if err := es.Settle(s.ctx, f, 0, batch); err != nil {
+	if err := es.Settle(s.ctx, f, es.Head{}, batch); err != nil {
 		s.Fatalf("settled with %v", err)
 	}
 	s.wantStored(f.Store, batch)

@@ -32,9 +32,7 @@ func (s *suite) comesBack() {
 	st := s.store()
 	chain := Chain{Label: "a"}
 	want := chain.Append(s.T, st, 5)
-	batch := chain.Next(7)
-	s.mustAppend(st, batch...)
-	want = append(want, batch...)
+	want = append(want, s.mustHand(st, &chain, 7)...)
 	want = append(want, chain.Append(s.T, st, 1)...)
 	s.wantStored(st, want)
 	s.wantChain(st, 13)
@@ -58,10 +56,11 @@ func (s *suite) oddTexts() {
 			Body:    []byte(text),
 		}
 		e.Command.Ref = e.Ref
+		after := chain.Head
 		m := chain.Seal(&e)
 		e.Sequence, e.Hash = chain.Head.Sequence, chain.Head.Hash
 		events, want = append(events, e), append(want, m)
-		s.mustAppend(st, m)
+		s.mustAppend(st, after, m)
 	}
 	s.wantStored(st, want)
 	s.wantChain(st, uint64(len(want)))
@@ -82,8 +81,8 @@ func (s *suite) messagesStay() {
 	chain, same := Chain{Label: "a"}, Chain{Label: "a"}
 	given := chain.Next(4)
 	want := same.Next(4)
-	s.mustAppend(st, given[0])
-	s.mustAppend(st, given[1:]...)
+	s.mustAppend(st, es.Head{}, given[0])
+	s.mustAppend(st, HeadOf(s.T, given[0]), given[1:]...)
 	s.wantSame(want, given)
 	for _, m := range s.collect(st.Read(s.ctx, 0)) {
 		m.Header[es.HeaderType][0] = "changed"
@@ -103,11 +102,12 @@ func (s *suite) aggregates() {
 	want := map[es.Ref][]es.Message{}
 	for i := range 60 {
 		ref := refs[i%len(refs)]
+		after := chain.Head
 		m := chain.On(ref)
 		want[ref] = append(want[ref], m)
-		s.append(st, m)
+		st.Append(s.ctx, after, []es.Message{m})
 	}
-	s.mustAppend(st, chain.On(es.Ref{Aggregate: "node", Key: "other"}))
+	s.mustHand(st, &chain, 1)
 	for _, ref := range refs {
 		s.wantSame(want[ref], s.collect(st.ReadAggregate(s.ctx, ref)))
 	}
@@ -222,7 +222,7 @@ func (s *suite) unknownTypes() {
 	chain := Chain{Label: "a"}
 	registry := es.NewRegistry(es.Msgpack{})
 	m := chain.Seal(&es.Event{Ref: es.Ref{Aggregate: "future", Key: "x"}, Type: "future.happened.v9", Body: []byte("\xC1 not msgpack")})
-	s.mustAppend(st, m)
+	s.mustAppend(st, es.Head{}, m)
 	got, err := st.Get(s.ctx, 1)
 	if err != nil {
 		s.Fatal(err)
@@ -279,8 +279,9 @@ func (s *suite) damage() {
 	// What was stored out of its place is found as well: here events 21 and 22 were sealed in the other order.
 	later := chain
 	wrong := later.Next(2)
-	s.mustAppend(st, es.Message{Sequence: 21, Subject: wrong[1].Subject, Header: wrong[1].Header, Body: wrong[1].Body})
-	s.mustAppend(st, es.Message{Sequence: 22, Subject: wrong[0].Subject, Header: wrong[0].Header, Body: wrong[0].Body})
+	wrong[0].Sequence, wrong[1].Sequence = 22, 21
+	s.mustAppend(st, chain.Head, wrong[1])
+	s.mustAppend(st, HeadOf(s.T, wrong[1]), wrong[0])
 	var head es.Head
 	var found error
 	for _, err := range es.VerifyChain(&head, st.Read(s.ctx, 0)) {
@@ -335,9 +336,7 @@ func (s *suite) follow() {
 	f := s.followInBackground(ctx, st, 0)
 	for range 5 {
 		want := chain.Append(s.T, st, 100)
-		batch := chain.Next(10)
-		s.mustAppend(st, batch...)
-		s.wantSame(append(want, batch...), s.take(f, 110))
+		s.wantSame(append(want, s.mustHand(st, &chain, 10)...), s.take(f, 110))
 	}
 	cancel()
 	if err := <-f.ended; err != nil {

@@ -25,6 +25,7 @@ type Store struct {
 	config Config
 
 	mu        sync.RWMutex
+	head      es.Head
 	messages  []es.Message
 	bySubject map[string][]int // indexes into messages
 	bytes     int64
@@ -53,14 +54,15 @@ func (s *Store) Close() {
 }
 
 // Append stores the messages at once. Pending gives errors marked as [es.Store] says, except [es.ErrUnclear].
-func (s *Store) Append(ctx context.Context, after uint64, batch []es.Message) es.Pending {
+func (s *Store) Append(ctx context.Context, after es.Head, batch []es.Message) es.Pending {
 	p := es.NewPromise()
 	p.Resolve(s.append(ctx, after, batch))
 	return p
 }
 
-func (s *Store) append(ctx context.Context, after uint64, batch []es.Message) error {
-	if err := es.CheckAppend(batch); err != nil {
+func (s *Store) append(ctx context.Context, after es.Head, batch []es.Message) error {
+	end, err := es.CheckAppend(after, batch)
+	if err != nil {
 		return err
 	}
 	var size int64
@@ -75,18 +77,19 @@ func (s *Store) append(ctx context.Context, after uint64, batch []es.Message) er
 	if err := s.usable(ctx); err != nil {
 		return errors.Wrap(err, "append")
 	}
-	if tail := s.tail(); tail != after {
-		return errors.Mark(errors.Newf("append after event %d: the last event is %d", after, tail), es.ErrConflict)
+	if s.head != after {
+		return errors.Mark(errors.Newf("append after event %d (%.16s…): the last event is %d (%.16s…)", after.Sequence, after.Hash, s.head.Sequence, s.head.Hash), es.ErrConflict)
 	}
 	if s.bytes+size > s.config.MaxBytes {
 		return errors.Mark(errors.Newf("append of %d bytes: the store holds %d, the limit is %d", size, s.bytes, s.config.MaxBytes), es.ErrFull)
 	}
 	for i, m := range batch {
 		m = clone(m)
-		m.Sequence = after + uint64(i) + 1
+		m.Sequence = after.Sequence + uint64(i) + 1
 		s.bySubject[m.Subject] = append(s.bySubject[m.Subject], len(s.messages))
 		s.messages = append(s.messages, m)
 	}
+	s.head = end
 	s.bytes += size
 	close(s.grown)
 	s.grown = make(chan struct{})
@@ -198,7 +201,7 @@ func (s *Store) give(ctx context.Context, messages []es.Message, yield func(es.M
 	}
 }
 
-func (s *Store) tail() uint64 { return uint64(len(s.messages)) }
+func (s *Store) tail() uint64 { return s.head.Sequence }
 
 func (s *Store) isClosed() bool {
 	select {

@@ -45,7 +45,7 @@ func TestCloseEndsFollowersAndRefusesAppends(t *testing.T) {
 	if err := <-ended; !errors.Is(err, es.ErrUnavailable) {
 		t.Errorf("the follower ended with %v", err)
 	}
-	if err := es.Wait(t.Context(), s.Append(t.Context(), 1, chain.Next(1))); !errors.Is(err, es.ErrUnavailable) {
+	if err := es.Wait(t.Context(), chain.Hand(t.Context(), s, 1)); !errors.Is(err, es.ErrUnavailable) {
 		t.Errorf("append: %v", err)
 	}
 	if _, err := s.Tail(t.Context()); !errors.Is(err, es.ErrUnavailable) {

@@ -25,52 +25,71 @@ const maxHeaderBytes = 1<<16 - 1
 // appending is an append on its way.
 type appending struct {
 	*es.Promise
-	first, last uint64 // the sequences its messages get
-	messages    int
-	bytes       int64
+	first      uint64  // the sequence of its first message
+	end        es.Head // what it leaves when it is stored
+	messages   int
+	bytes      int64
+	identified bool // its last message carries an id for the server
 }
 
 // wrap says which append an error is about.
 func (a *appending) wrap(err error) error {
-	return errors.Wrapf(err, "append of events %d to %d", a.first, a.last)
+	return errors.Wrapf(err, "append of events %d to %d", a.first, a.end.Sequence)
 }
 
-// Append hands messages to the stream and returns at once; it waits only while [Config.MaxInFlight] messages are
-// unanswered, and no longer than the context. A single message is one guarded publish. Several are one atomic batch with
-// the guard on its first message. All of it is pipelined: the order of the calls is the order in which the stream gets
-// them.
+// Append hands messages to the stream, to stand directly after a head or not at all. A single message is one guarded
+// publish; several are one atomic batch with the guard on its first message. The order of the calls is the order in which
+// the stream gets them.
+//
+// On one server, single messages are pipelined, also after a batch. A batch, and any append to a stream with replicas,
+// waits inside Append until the head it follows is known to stand. Append also waits while [Config.MaxInFlight] messages
+// are unanswered, and never longer than the context.
 //
 // Pending gives errors marked [es.ErrConflict], [es.ErrUnclear], [es.ErrTooLarge], [es.ErrFull] or [es.ErrUnavailable].
 // Unclear is an append that may have been stored or still be: see [es.Settle].
-func (s *Store) Append(ctx context.Context, after uint64, batch []es.Message) es.Pending {
-	a := &appending{Promise: es.NewPromise(), first: after + 1, last: after + uint64(len(batch)), messages: len(batch)}
-	messages, bytes, err := s.prepare(after, batch)
-	if err != nil {
+func (s *Store) Append(ctx context.Context, after es.Head, batch []es.Message) es.Pending {
+	a := &appending{Promise: es.NewPromise(), first: after.Sequence + 1, messages: len(batch)}
+	if err := s.handOver(ctx, a, after, batch); err != nil {
 		a.Resolve(err)
-		return a
-	}
-	a.bytes = bytes
-	if err := s.window.enter(ctx, a.messages, a.bytes); err != nil {
-		a.Resolve(errors.Mark(a.wrap(errors.Wrapf(err, "not sent, since %d messages wait for an answer", s.config.MaxInFlight)), es.ErrUnavailable))
-		return a
-	}
-	if err := s.send(a, messages); err != nil {
-		s.settle(a, err)
 	}
 	return a
 }
 
-// prepare gives the messages as they are sent and their size, or says why the stream would not take them. A message of a
-// batch that is refused by the server would be missed only at the commit, without a reason: so the limits are checked here.
-func (s *Store) prepare(after uint64, batch []es.Message) (messages []*nats.Msg, bytes int64, err error) {
-	if err := es.CheckAppend(batch); err != nil {
-		return nil, 0, err
+// handOver sends an append in its turn. An error means that nothing was sent.
+func (s *Store) handOver(ctx context.Context, a *appending, after es.Head, batch []es.Message) (err error) {
+	if a.end, err = es.CheckAppend(after, batch); err != nil {
+		return err
 	}
+	if err := s.turn.Acquire(ctx, 1); err != nil {
+		return errors.Mark(a.wrap(errors.Wrap(err, "not sent, since an earlier one still waits to be sent")), es.ErrUnavailable)
+	}
+	defer s.turn.Release(1)
+	g, err := s.guardOf(ctx, after, len(batch))
+	if err != nil {
+		return a.wrap(err)
+	}
+	messages, err := s.prepare(a, g, batch)
+	if err != nil {
+		return err
+	}
+	if err := s.window.enter(ctx, a.messages, a.bytes); err != nil {
+		return errors.Mark(a.wrap(errors.Wrapf(err, "not sent, since %d messages wait for an answer", s.config.MaxInFlight)), es.ErrUnavailable)
+	}
+	if err := s.send(a, messages); err != nil {
+		s.settle(a, err)
+	}
+	return nil
+}
+
+// prepare gives the messages as they are sent, or says why the stream would not take them. A message of a batch that is
+// refused by the server would be missed only at the commit, without a reason: so the limits are checked here.
+func (s *Store) prepare(a *appending, g guard, batch []es.Message) ([]*nats.Msg, error) {
 	limit := int(s.nc.MaxPayload())
 	if own := int(s.maxMessage.Load()); own >= 0 && own < limit {
 		limit = own
 	}
-	messages = make([]*nats.Msg, len(batch))
+	a.identified = !s.replicated.Load()
+	messages := make([]*nats.Msg, len(batch))
 	var batchID string
 	if len(batch) > 1 {
 		batchID = nuid.Next() // new for every try: the server may still hold messages of an earlier one
@@ -78,7 +97,10 @@ func (s *Store) prepare(after uint64, batch []es.Message) (messages []*nats.Msg,
 	for i, m := range batch {
 		msg := toNATS(m)
 		if i == 0 {
-			msg.Header[jetstream.ExpectedLastSeqHeader] = []string{strconv.FormatUint(after, 10)}
+			g.set(msg.Header)
+		}
+		if i == len(batch)-1 && a.identified {
+			msg.Header[jetstream.MsgIDHeader] = []string{messageID(a.end.Hash)}
 		}
 		if batchID != "" {
 			msg.Header[headerBatchID] = []string{batchID}
@@ -89,15 +111,15 @@ func (s *Store) prepare(after uint64, batch []es.Message) (messages []*nats.Msg,
 		}
 		size := storedSize(msg)
 		if size > limit {
-			return nil, 0, tooLarge(m, "it has %d bytes with its headers, the limit is %d", size, limit)
+			return nil, tooLarge(m, "it has %d bytes with its headers, the limit is %d", size, limit)
 		}
 		if header := size - len(msg.Data); header > maxHeaderBytes {
-			return nil, 0, tooLarge(m, "its headers have %d bytes, the limit is %d", header, maxHeaderBytes)
+			return nil, tooLarge(m, "its headers have %d bytes, the limit is %d", header, maxHeaderBytes)
 		}
 		messages[i] = msg
-		bytes += int64(size)
+		a.bytes += int64(size)
 	}
-	return messages, bytes, nil
+	return messages, nil
 }
 
 func tooLarge(m es.Message, format string, args ...any) error {
@@ -124,6 +146,7 @@ func (s *Store) send(a *appending, messages []*nats.Msg) error {
 		return errors.Mark(a.wrap(errStoreClosed), es.ErrUnavailable)
 	}
 	s.inFlight[messages[last]] = a
+	s.byEnd[a.end] = a
 	s.mu.Unlock()
 	if _, err := s.js.PublishMsgAsync(messages[last]); err != nil {
 		if s.take(messages[last]) == nil {
@@ -143,12 +166,14 @@ func (s *Store) take(m *nats.Msg) *appending {
 	return a
 }
 
+// acked takes a confirmation in. One for a message that was sent again and stood already is as good, when it stands in
+// its place: its id covers its content and all before it.
 func (s *Store) acked(m *nats.Msg, ack *jetstream.PubAck) {
 	a := s.take(m)
 	if a == nil {
 		return
 	}
-	if ack.Sequence != a.last || ack.Stream != s.config.Stream {
+	if ack.Sequence != a.end.Sequence || ack.Stream != s.config.Stream {
 		s.settle(a, errors.Mark(a.wrap(errors.Newf("the answer names event %d of stream %s", ack.Sequence, ack.Stream)), es.ErrUnclear))
 		return
 	}
@@ -161,8 +186,16 @@ func (s *Store) failed(m *nats.Msg, err error) {
 	}
 }
 
-// settle gives an append its outcome and its room in the window to others.
+// settle gives an append its outcome, and its room in the window to others.
 func (s *Store) settle(a *appending, err error) {
-	s.window.leave(a.messages, a.bytes)
+	s.mu.Lock()
+	if s.byEnd[a.end] == a {
+		delete(s.byEnd, a.end)
+	}
+	if err == nil && (a.end.Sequence > s.stands.head.Sequence || s.stands.doubtful) {
+		s.stands = standing{head: a.end, identified: a.identified}
+	}
+	s.mu.Unlock()
 	a.Resolve(err)
+	s.window.leave(a.messages, a.bytes)
 }

@@ -56,9 +56,10 @@ func TestServerHeadersAreTheServersOwn(t *testing.T) {
 	s := open(t, nc, estest.Limits{}, natsstore.Config{})
 	chain := estest.Chain{Label: "a"}
 	chain.Append(t, s, 1)
+	after := chain.Head
 	batch := chain.Next(3)
 	batch[1].Header["Nats-Rollup"] = []string{"all"}
-	if err := es.Wait(deadline(t), s.Append(t.Context(), 1, batch)); err != nil {
+	if err := es.Wait(deadline(t), s.Append(t.Context(), after, batch)); err != nil {
 		t.Fatal(err)
 	}
 	ids := map[string]bool{}
@@ -105,7 +106,7 @@ func TestLargeBodies(t *testing.T) {
 	for _, size := range []int{topology.MaxEventBytes, 1 << 20, 1<<20 + 1, 5 << 20} {
 		over := chain
 		m := over.Sized(size)
-		err := es.Wait(deadline(t), s.Append(t.Context(), 1, []es.Message{m}))
+		err := es.Wait(deadline(t), s.Append(t.Context(), chain.Head, []es.Message{m}))
 		if !errors.Is(err, es.ErrTooLarge) || !strings.Contains(err.Error(), fmt.Sprint(topology.MaxEventBytes)) || !strings.Contains(err.Error(), m.Subject) {
 			t.Errorf("%d bytes: %v", size, err)
 		}
@@ -121,12 +122,12 @@ func TestLimitsOfTheServer(t *testing.T) {
 	s := open(t, nc, estest.Limits{MessageBytes: 4 << 20}, natsstore.Config{})
 	chain := estest.Chain{Label: "a"}
 	over := chain
-	if err := es.Wait(deadline(t), s.Append(t.Context(), 0, []es.Message{over.Sized(1 << 20)})); !errors.Is(err, es.ErrTooLarge) || !strings.Contains(err.Error(), fmt.Sprint(1<<20)) {
+	if err := es.Wait(deadline(t), s.Append(t.Context(), es.Head{}, []es.Message{over.Sized(1 << 20)})); !errors.Is(err, es.ErrTooLarge) || !strings.Contains(err.Error(), fmt.Sprint(1<<20)) {
 		t.Errorf("1 MiB: %v", err)
 	}
 	over = chain
 	headers := over.Seal(&es.Event{Ref: es.Ref{Aggregate: "node", Key: "n1"}, Type: "t", Command: es.Cause{ID: "c", Actor: strings.Repeat("x", 1<<16)}})
-	if err := es.Wait(deadline(t), s.Append(t.Context(), 0, []es.Message{headers})); !errors.Is(err, es.ErrTooLarge) || !strings.Contains(err.Error(), "65535") {
+	if err := es.Wait(deadline(t), s.Append(t.Context(), es.Head{}, []es.Message{headers})); !errors.Is(err, es.ErrTooLarge) || !strings.Contains(err.Error(), "65535") {
 		t.Errorf("large headers: %v", err)
 	}
 	if tail, err := s.Tail(t.Context()); err != nil || tail != 0 {
@@ -149,8 +150,7 @@ func TestWindowBoundsWhatIsInFlight(t *testing.T) {
 		short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
 		next := chain
-		m := next.Next(1)
-		p := s.Append(short, m[0].Sequence-1, m)
+		p := next.Hand(short, s, 1)
 		if err := p.Err(); errors.Is(err, es.ErrUnavailable) {
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("an append past the window came to %v", err)
@@ -189,8 +189,7 @@ func TestBatchLargerThanTheWindow(t *testing.T) {
 	var pending []es.Pending
 	for range 5 {
 		for _, size := range []int{100, 1} {
-			batch := chain.Next(size)
-			pending = append(pending, s.Append(t.Context(), batch[0].Sequence-1, batch))
+			pending = append(pending, chain.Hand(t.Context(), s, size))
 		}
 	}
 	for _, p := range pending {
@@ -216,16 +215,15 @@ func TestClosedConnection(t *testing.T) {
 			s := open(t, nc, estest.Limits{}, natsstore.Config{AckTimeout: time.Hour})
 			chain := estest.Chain{Label: "a"}
 			stopAndNotice(t, bus, nc)
-			m, batch := chain.Next(1), chain.Next(3)
-			first, second := s.Append(t.Context(), 0, m), s.Append(t.Context(), 1, batch)
+			first, second := chain.Hand(t.Context(), s, 1), chain.Hand(t.Context(), s, 1)
 			closeIt(s, nc)
 			for _, p := range []es.Pending{first, second} {
 				if err := es.Wait(deadline(t), p); !errors.Is(err, es.ErrUnclear) {
 					t.Errorf("in flight: %v", err)
 				}
 			}
-			for _, messages := range [][]es.Message{m, batch} {
-				if err := es.Wait(deadline(t), s.Append(t.Context(), 0, messages)); !errors.Is(err, es.ErrUnavailable) {
+			for _, size := range []int{1, 3} {
+				if err := es.Wait(deadline(t), (&estest.Chain{Label: "late"}).Hand(t.Context(), s, size)); !errors.Is(err, es.ErrUnavailable) {
 					t.Errorf("after the end: %v", err)
 				}
 			}
@@ -240,7 +238,7 @@ func TestAppendWithoutAnswerIsUnclear(t *testing.T) {
 	s := open(t, nc, estest.Limits{}, natsstore.Config{AckTimeout: 20 * time.Millisecond})
 	stopAndNotice(t, bus, nc)
 	chain := estest.Chain{Label: "a"}
-	if err := es.Wait(deadline(t), s.Append(t.Context(), 0, chain.Next(2))); !errors.Is(err, es.ErrUnclear) {
+	if err := es.Wait(deadline(t), chain.Hand(t.Context(), s, 2)); !errors.Is(err, es.ErrUnclear) {
 		t.Errorf("outcome %v", err)
 	}
 }
@@ -260,8 +258,8 @@ func TestAppendsSurviveRestarts(t *testing.T) {
 	go func() {
 		defer close(stored)
 		for i := range appends {
+			after := chain.Head
 			batch := chain.Next(1 + i%3)
-			after := batch[0].Sequence - 1
 			err := es.Wait(ctx, s.Append(ctx, after, batch))
 			if err != nil {
 				err = es.Settle(ctx, s, after, batch)

@@ -29,6 +29,14 @@ func events(n int) []es.Message {
 	return out
 }
 
+// headBefore gives the head that the i-th of the stream's messages follows.
+func headBefore(b *testing.B, messages []es.Message, i int) es.Head {
+	if i == 0 {
+		return es.Head{}
+	}
+	return estest.HeadOf(b, messages[i-1])
+}
+
 func rate(b *testing.B, events int) {
 	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
 }
@@ -47,7 +55,7 @@ func BenchmarkAppend(b *testing.B) {
 			b.ResetTimer()
 			pending := make([]es.Pending, b.N)
 			for i := range messages {
-				pending[i] = s.Append(b.Context(), uint64(i), messages[i:i+1])
+				pending[i] = s.Append(b.Context(), headBefore(b, messages, i), messages[i:i+1])
 			}
 			for _, p := range pending {
 				if err := es.Wait(b.Context(), p); err != nil {
@@ -79,7 +87,7 @@ func BenchmarkAppend(b *testing.B) {
 			messages := events(b.N * size)
 			b.ResetTimer()
 			for i := range b.N {
-				if err := es.Wait(b.Context(), s.Append(b.Context(), uint64(i*size), messages[i*size:(i+1)*size])); err != nil {
+				if err := es.Wait(b.Context(), s.Append(b.Context(), headBefore(b, messages, i*size), messages[i*size:(i+1)*size])); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -134,22 +142,23 @@ func wantTail(b *testing.B, nc *nats.Conn, want uint64) {
 // replayed is how many events a replay reads.
 const replayed = 100_000
 
-func filled(b *testing.B) (*natsstore.Store, *nats.Conn) {
+func filled(b *testing.B) (*natsstore.Store, *nats.Conn, es.Head) {
 	nc := estest.Server(b, false).Connect(b)
 	s := open(b, nc, estest.Limits{}, natsstore.Config{})
 	var last es.Pending
-	for i, m := range events(replayed) {
-		last = s.Append(b.Context(), uint64(i), []es.Message{m})
+	messages := events(replayed)
+	for i := range messages {
+		last = s.Append(b.Context(), headBefore(b, messages, i), messages[i:i+1])
 	}
 	if err := es.Wait(b.Context(), last); err != nil {
 		b.Fatal(err)
 	}
-	return s, nc
+	return s, nc, estest.HeadOf(b, messages[replayed-1])
 }
 
 // BenchmarkReplay reads 100,000 events, beside an ordered consumer of nats.go that only takes the headers.
 func BenchmarkReplay(b *testing.B) {
-	s, nc := filled(b)
+	s, nc, _ := filled(b)
 	b.Run("store", func(b *testing.B) {
 		for b.Loop() {
 			n := 0
@@ -193,16 +202,15 @@ func BenchmarkReplay(b *testing.B) {
 
 // BenchmarkReads measures single questions in a stream of 100,000 events.
 func BenchmarkReads(b *testing.B) {
-	s, _ := filled(b)
-	head := uint64(replayed)
+	s, _, head := filled(b)
 	for _, n := range []int{1, 2, 5, 20, 200} {
 		ref := es.Ref{Aggregate: "assignment", Key: "of-" + strconv.Itoa(n)}
 		for range n {
-			chain := estest.Chain{Label: "agg", Head: es.Head{Sequence: head}}
+			chain := estest.Chain{Label: "agg", Head: head}
 			if err := es.Wait(b.Context(), s.Append(b.Context(), head, []es.Message{chain.On(ref)})); err != nil {
 				b.Fatal(err)
 			}
-			head++
+			head = chain.Head
 		}
 		b.Run("aggregate of "+strconv.Itoa(n), func(b *testing.B) {
 			for b.Loop() {

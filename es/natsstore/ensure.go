@@ -25,8 +25,8 @@ func (e *ConfigError) Error() string {
 }
 
 // Ensure creates the event stream, or checks that the one that exists is safe to keep events in. A size limit that is
-// lower than asked for is raised; a higher one stays, since lowering a limit can't make room. It gives a [*ConfigError]
-// for a stream that is not safe, and errors marked [es.ErrUnavailable].
+// lower than asked for is raised; a higher one stays, since lowering a limit can't make room. The time for which message ids
+// are kept is set. It gives a [*ConfigError] for a stream that is not safe, and errors marked [es.ErrUnavailable].
 func Ensure(ctx context.Context, nc *nats.Conn, options topology.Options) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -41,24 +41,25 @@ func Ensure(ctx context.Context, nc *nats.Conn, options topology.Options) error 
 		return readError(errors.Wrapf(err, "create event stream %s", want.Name))
 	}
 	found := stream.CachedInfo().Config
-	if err := checkSafe(found); err != nil {
+	raised := found
+	raised.Duplicates = want.Duplicates
+	if err := checkSafe(raised); err != nil {
 		return err
 	}
 	if found.Replicas < want.Replicas {
 		return &ConfigError{Stream: found.Name, Field: "Replicas", Expected: fmt.Sprint("at least ", want.Replicas), Found: fmt.Sprint(found.Replicas)}
 	}
-	raised := found
 	if raised.MaxBytes >= 0 && raised.MaxBytes < want.MaxBytes {
 		raised.MaxBytes = want.MaxBytes
 	}
 	if raised.MaxMsgSize >= 0 && raised.MaxMsgSize < want.MaxMsgSize {
 		raised.MaxMsgSize = want.MaxMsgSize
 	}
-	if raised.MaxBytes == found.MaxBytes && raised.MaxMsgSize == found.MaxMsgSize {
+	if raised.MaxBytes == found.MaxBytes && raised.MaxMsgSize == found.MaxMsgSize && raised.Duplicates == found.Duplicates {
 		return nil
 	}
 	if _, err := js.UpdateStream(ctx, raised); err != nil {
-		return readError(errors.Wrapf(err, "raise the limits of event stream %s to %d bytes, %d a message", found.Name, raised.MaxBytes, raised.MaxMsgSize))
+		return readError(errors.Wrapf(err, "set the limits of event stream %s to %d bytes, %d a message, ids kept for %v", found.Name, raised.MaxBytes, raised.MaxMsgSize, raised.Duplicates))
 	}
 	return nil
 }
@@ -82,6 +83,8 @@ func checkSafe(found jetstream.StreamConfig) error {
 		{"MaxAge", "no limit", found.MaxAge, found.MaxAge == 0},
 		{"MaxBytes", "a limit", found.MaxBytes, found.MaxBytes > 0},
 		{"FirstSeq", "1", found.FirstSeq, found.FirstSeq <= 1},
+		// Ids kept for longer cost memory by the second, and a start that reads all of them.
+		{"Duplicates", want.Duplicates, found.Duplicates, found.Duplicates <= want.Duplicates},
 		{"DenyDelete", true, found.DenyDelete, found.DenyDelete},
 		{"DenyPurge", true, found.DenyPurge, found.DenyPurge},
 		{"AllowRollup", false, found.AllowRollup, !found.AllowRollup},

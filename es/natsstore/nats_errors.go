@@ -17,6 +17,7 @@ const (
 	codeNotLeader          jetstream.ErrorCode = 10009
 	codeInsufficient       jetstream.ErrorCode = 10023
 	codeMemoryExceeded     jetstream.ErrorCode = 10028
+	codeWrongLastMessageID jetstream.ErrorCode = 10070
 	codeStorageExceeded    jetstream.ErrorCode = 10047
 	codeStoreFailed        jetstream.ErrorCode = 10077
 	codeHeaderTooLarge     jetstream.ErrorCode = 10097
@@ -44,7 +45,7 @@ func answerError(err error) error {
 
 func answerKind(api *jetstream.APIError) error {
 	switch api.ErrorCode {
-	case jetstream.JSErrCodeStreamWrongLastSequence, jetstream.JSErrCodeStreamWrongLastSequenceConstant:
+	case jetstream.JSErrCodeStreamWrongLastSequence, jetstream.JSErrCodeStreamWrongLastSequenceConstant, codeWrongLastMessageID:
 		return es.ErrConflict
 	case jetstream.JSErrCodeStreamMessageExceedsMaximum, codeHeaderTooLarge, codeBatchTooLarge:
 		return es.ErrTooLarge
@@ -61,7 +62,7 @@ func answerKind(api *jetstream.APIError) error {
 		// Refused before anything was stored.
 		return es.ErrUnavailable
 	case codeBatchDuplicate:
-		// An earlier try may stand: no message of ours carries an id for the server, so this is another's doing.
+		// An earlier try of the same batch stands.
 		return es.ErrUnclear
 	}
 	return es.ErrUnclear

@@ -30,7 +30,7 @@ func api(code jetstream.ErrorCode, description string) *jetstream.APIError {
 	return &jetstream.APIError{Code: 400, ErrorCode: code, Description: description}
 }
 
-// TestAnswers lists what the server answers to an append, and what it means: both codes of a conflict among them.
+// TestAnswers lists what the server answers to an append, and what it means: all codes of a conflict among them.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -39,6 +39,7 @@ func TestAnswers(t *testing.T) {
 		want error
 	}{
 		{"wrong last sequence, one server", api(10071, "wrong last sequence: 7"), es.ErrConflict},
+		{"wrong last message id", api(10070, "wrong last msg ID: 0123456789abcdef"), es.ErrConflict},
 		{"wrong last sequence, replicas", api(10164, "wrong last sequence"), es.ErrConflict},
 		{"message over the stream's limit", api(10054, "message size exceeds maximum allowed"), es.ErrTooLarge},
 		{"headers over the server's limit", api(10097, "header size exceeds maximum allowed of 64k"), es.ErrTooLarge},

@@ -82,8 +82,9 @@ func TestReadOfLargeEvents(t *testing.T) {
 	chain := estest.Chain{Label: "a"}
 	const events = 400 // 80 MB, more than the server lets pile up for one client
 	for range events {
+		after := chain.Head
 		m := chain.Sized(200 << 10)
-		if err := es.Wait(deadline(t), s.Append(t.Context(), m.Sequence-1, []es.Message{m})); err != nil {
+		if err := es.Wait(deadline(t), s.Append(t.Context(), after, []es.Message{m})); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/semaphore"
 
 	"catenary/es"
 )
@@ -20,12 +21,17 @@ type Store struct {
 	stream jetstream.Stream
 	// maxMessage is the stream's limit for one message, headers included; -1 means none of its own.
 	maxMessage atomic.Int32
+	// replicated is set when several servers hold the stream.
+	replicated atomic.Bool
 
+	turn   *semaphore.Weighted // who has it may send
 	window *window
 	status chan nats.Status
 
 	mu       sync.Mutex
 	inFlight map[*nats.Msg]*appending
+	byEnd    map[es.Head]*appending // what is in flight, by the head it leaves
+	stands   standing               // the newest head that is known to stand
 	closed   bool
 }
 
@@ -41,8 +47,8 @@ func Open(ctx context.Context, nc *nats.Conn, config Config) (*Store, error) {
 	}
 	s := &Store{
 		config: config, nc: nc,
-		window:   newWindow(config.MaxInFlight, config.MaxInFlightBytes),
-		inFlight: map[*nats.Msg]*appending{},
+		turn: semaphore.NewWeighted(1), window: newWindow(config.MaxInFlight, config.MaxInFlightBytes),
+		inFlight: map[*nats.Msg]*appending{}, byEnd: map[es.Head]*appending{},
 	}
 	s.js, err = jetstream.New(nc,
 		jetstream.WithDefaultTimeout(config.RequestTimeout),
@@ -68,8 +74,8 @@ func Open(ctx context.Context, nc *nats.Conn, config Config) (*Store, error) {
 	if err := checkSafe(found); err != nil {
 		return nil, err
 	}
-	s.maxMessage.Store(found.MaxMsgSize)
-	s.status = nc.StatusChanged(nats.CLOSED)
+	s.learn(found)
+	s.status = nc.StatusChanged(nats.RECONNECTING, nats.CONNECTED, nats.CLOSED)
 	go s.watch()
 	return s, nil
 }
@@ -87,12 +93,22 @@ func (s *Store) Close() {
 	}
 }
 
-// watch gives up what is in flight when the connection is closed for good: no answer can come any more, and the client
-// itself would only notice by the timeout.
+// watch doubts what stands when the connection was lost. It gives up what is in flight when the connection is closed for
+// good: no answer can come any more, and the client itself would only notice by the timeout.
 func (s *Store) watch() {
-	if _, ok := <-s.status; ok {
-		s.giveUp(nats.ErrConnectionClosed)
+	for status := range s.status {
+		s.doubt()
+		if status == nats.CLOSED {
+			s.giveUp(nats.ErrConnectionClosed)
+			return
+		}
 	}
+}
+
+// learn takes in what an operator may change while the store is open.
+func (s *Store) learn(c jetstream.StreamConfig) {
+	s.maxMessage.Store(c.MaxMsgSize)
+	s.replicated.Store(c.Replicas > 1)
 }
 
 func (s *Store) giveUp(cause error) {
@@ -119,22 +135,30 @@ func (s *Store) Tail(ctx context.Context) (uint64, error) {
 	if err != nil {
 		return 0, readError(errors.Wrapf(err, "tail of event stream %s", s.config.Stream))
 	}
-	// An operator may have widened the limit meanwhile.
-	s.maxMessage.Store(info.Config.MaxMsgSize)
+	s.learn(info.Config)
 	return info.State.LastSeq, nil
 }
 
 // Get gives the message at a sequence, from the stream's leader; errors are marked [es.ErrNotFound] or
 // [es.ErrUnavailable].
 func (s *Store) Get(ctx context.Context, sequence uint64) (es.Message, error) {
+	m, err := s.get(ctx, sequence)
+	if err != nil {
+		return es.Message{}, err
+	}
+	return fromRaw(m), nil
+}
+
+// get gives a message with the server's own headers.
+func (s *Store) get(ctx context.Context, sequence uint64) (*jetstream.RawStreamMsg, error) {
 	if sequence == 0 {
-		return es.Message{}, errors.Mark(errors.New("event 0: sequences start at 1"), es.ErrNotFound)
+		return nil, errors.Mark(errors.New("event 0: sequences start at 1"), es.ErrNotFound)
 	}
 	ctx, cancel := s.request(ctx)
 	defer cancel()
 	m, err := s.stream.GetMsg(ctx, sequence)
 	if err != nil {
-		return es.Message{}, readError(errors.Wrapf(err, "get event %d of stream %s", sequence, s.config.Stream))
+		return nil, readError(errors.Wrapf(err, "get event %d of stream %s", sequence, s.config.Stream))
 	}
-	return fromRaw(m), nil
+	return m, nil
 }

@@ -239,7 +239,7 @@ func renamed(t testing.TB, facts []projecttest.Fact) es.Store {
 			t.Fatal(err)
 		}
 		m.Header[es.HeaderID] = []string{"renamed-" + m.Header[es.HeaderID][0]}
-		after := head.Sequence
+		after := head
 		head = head.Seal(&m)
 		if err := es.Wait(bounded(t), s.Append(bounded(t), after, []es.Message{m})); err != nil {
 			t.Fatal(err)

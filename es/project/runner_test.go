@@ -140,7 +140,7 @@ func TestUnknownTypes(t *testing.T) {
 	unreadable := func(s es.Store) {
 		head := projecttestHead(t, s)
 		m := (&es.Event{ID: "x", Type: "thing.added.v1", Ref: es.Ref{Aggregate: "other", Key: "o"}, Version: 1, Recorded: projecttest.Recorded(1), Body: []byte("\xc1"), Command: es.Cause{ID: "c"}}).Message(es.ContentTypeMsgpack)
-		after := head.Sequence
+		after := head
 		head.Seal(&m)
 		if err := es.Wait(bounded(t), s.Append(bounded(t), after, []es.Message{m})); err != nil {
 			t.Fatal(err)
@@ -177,10 +177,10 @@ func projecttestHead(t testing.TB, s es.Store) es.Head {
 func TestMessageThatIsNoEvent(t *testing.T) {
 	t.Parallel()
 	s := store(t, thing("a", added{By: 1}))
-	head := projecttestHead(t, s)
+	after := projecttestHead(t, s)
 	m := es.Message{Subject: "evt.other.o", Header: map[string][]string{}, Body: []byte("x")}
-	head.Seal(&m)
-	if err := es.Wait(bounded(t), s.Append(bounded(t), 1, []es.Message{m})); err != nil {
+	after.Seal(&m)
+	if err := es.Wait(bounded(t), s.Append(bounded(t), after, []es.Message{m})); err != nil {
 		t.Fatal(err)
 	}
 	r := start(t, config(s, spec(newSums, &projecttest.Bucket{})))
@@ -193,6 +193,7 @@ func TestBrokenChainStopsEverything(t *testing.T) {
 	t.Parallel()
 	good := store(t, history(20)...)
 	s := store(t)
+	var after es.Head
 	for m, err := range good.Read(bounded(t), 0) {
 		if err != nil {
 			t.Fatal(err)
@@ -200,9 +201,10 @@ func TestBrokenChainStopsEverything(t *testing.T) {
 		if m.Sequence == 12 {
 			m.Body = append(m.Body, 0)
 		}
-		if err := es.Wait(bounded(t), s.Append(bounded(t), m.Sequence-1, []es.Message{m})); err != nil {
+		if err := es.Wait(bounded(t), s.Append(bounded(t), after, []es.Message{m})); err != nil {
 			t.Fatal(err)
 		}
+		after = estest.HeadOf(t, m)
 	}
 	a := &projecttest.Bucket{}
 	r := start(t, config(s, spec(newSums, a)))

@@ -1,6 +1,8 @@
 package topology
 
 import (
+	"time"
+
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -16,6 +18,9 @@ const (
 	DefaultBucketBytes = 8 << 30
 	// MaxEventBytes bounds one event with headers, well under the server's default payload limit of 1 MiB.
 	MaxEventBytes = 256 << 10
+	// EventDuplicates is for how long the event stream remembers message ids. The ids are there to compare with the last
+	// one; that of earlier ones is not needed, but 100 ms is the shortest that the server takes.
+	EventDuplicates = 100 * time.Millisecond
 	// BucketHistory is how many values of one key a bucket keeps. The client's own limit is 64; the stream's is not.
 	// -1 would keep all of them but then nats.go does not open the bucket.
 	BucketHistory = 1_000_000
@@ -90,6 +95,7 @@ func Events(o Options) jetstream.StreamConfig {
 		Replicas:           o.replicas(),
 		MaxBytes:           orDefault(o.EventStoreBytes, DefaultEventStoreBytes),
 		MaxMsgSize:         MaxEventBytes,
+		Duplicates:         EventDuplicates,
 		DenyDelete:         true,
 		DenyPurge:          true,
 		AllowAtomicPublish: true,

@@ -50,7 +50,7 @@ func Append(t testing.TB, registry *es.Registry, store es.Store, facts ...Fact) 
 	for len(facts) > 0 {
 		part := facts[:min(len(facts), es.MaxAppendMessages)]
 		facts = facts[len(part):]
-		after := head.Sequence
+		after := head
 		batch := make([]es.Message, len(part))
 		for i, f := range part {
 			versions[f.Ref]++
@@ -58,7 +58,7 @@ func Append(t testing.TB, registry *es.Registry, store es.Store, facts ...Fact) 
 			head = head.Seal(&batch[i])
 		}
 		if err := es.Wait(ctx, store.Append(ctx, after, batch)); err != nil {
-			t.Fatalf("append events %d to %d: %v", after+1, head.Sequence, err)
+			t.Fatalf("append events %d to %d: %v", after.Sequence+1, head.Sequence, err)
 		}
 	}
 	return head.Sequence
