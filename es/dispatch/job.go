@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -29,6 +30,7 @@ type job struct {
 	repeat   place   // the first answer's events, when the command is a repeat
 
 	refused *es.Refusal // set when the store refused its append
+	apart   bool        // an append that it shared was refused: it goes alone
 }
 
 // reply answers the sender once.
@@ -41,11 +43,12 @@ func (j *job) reply(a es.Answer) {
 }
 
 // take brings a new command in.
-func (w *Writer) take(j *job) {
+func (w *Writer) take(ctx context.Context, j *job) {
 	w.ordinal++
 	j.ordinal = w.ordinal
 	j.received = w.cfg.Now()
 	w.decide(j)
+	w.flush(ctx)
 }
 
 // redecide queues jobs to be decided before anything new, in the order they first came in.
@@ -54,11 +57,12 @@ func (w *Writer) redecide(jobs []*job) {
 	w.again = append(jobs, w.again...)
 }
 
-func (w *Writer) decideAgain() {
-	for len(w.again) > 0 && w.openMessages() < es.MaxAppendMessages {
+func (w *Writer) decideAgain(ctx context.Context) {
+	for len(w.again) > 0 && !w.open.full() {
 		j := w.again[0]
 		w.again = w.again[1:]
 		w.decide(j)
+		w.flush(ctx)
 	}
 }
 
@@ -110,7 +114,7 @@ func (w *Writer) decide(j *job) {
 	}
 	j.after, j.rests = w.head, w.head.Sequence
 	w.memory.put(c.Ref, c.ID, placeOf(j.before.Sequence+1, len(j.messages)))
-	w.open = append(w.open, j)
+	w.open.add(j)
 }
 
 // now is the recorded time of what is decided at the moment. Finer times than microseconds would only make events longer.

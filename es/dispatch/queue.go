@@ -140,6 +140,13 @@ func (q *queue) shift(l *lane) queued {
 	return item
 }
 
+// waiting gives how many wait.
+func (q *queue) waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.count
+}
+
 // next waits for the next one. It gives false when the context has ended.
 func (q *queue) next(ctx context.Context) (queued, bool) {
 	for ctx.Err() == nil {

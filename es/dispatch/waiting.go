@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/cockroachdb/errors"
-
 	"catenary/es"
 )
 
@@ -41,7 +39,7 @@ func (w *Writer) tailRead(ctx context.Context, r tailRead) error {
 	}
 	if r.tail > w.head.Sequence {
 		w.cfg.Logger.Warn("another writer has appended, deciding again", "known", w.head.Sequence, "tail", r.tail)
-		return w.overtaken(ctx)
+		return w.catchUpTo(ctx, r.tail)
 	}
 	for _, j := range w.waiting {
 		if j.wait > r.covers || j.repeat != 0 || j.tailRead {
@@ -57,23 +55,28 @@ func (w *Writer) tailRead(ctx context.Context, r tailRead) error {
 	return nil
 }
 
-// overtaken gives up the upper layer, once what is in flight is settled, and takes in what stands.
-func (w *Writer) overtaken(ctx context.Context) error {
-	for len(w.flights) > 0 {
-		f := w.flights[0]
-		if err := w.settle(ctx, f); err == nil {
-			w.confirm(f)
-		} else if errors.Is(err, es.ErrConflict) {
-			break
-		} else {
+// catchUpTo takes in what another writer has appended, up to a tail that was read. What is in the air comes first: its own
+// outcome tells whether the other has gone past it.
+func (w *Writer) catchUpTo(ctx context.Context, tail uint64) error {
+	for f := w.air.oldest(); f != nil; f = w.air.oldest() {
+		select {
+		case <-f.pending.Done():
+		case <-ctx.Done():
+			return nil
+		}
+		if err := w.arrive(ctx); err != nil {
 			return err
 		}
+	}
+	if w.confirmed.Sequence >= tail {
+		return nil
 	}
 	return w.giveWay(ctx)
 }
 
-// giveWay drops the upper layer and takes in what another writer has appended. All that waits without events was decided on a
-// world that was not the newest: it is decided again, also when it rests on nothing of ours that failed.
+// giveWay drops the upper layer, of which nothing can be stored any more, and takes in what another writer has appended.
+// All that waits without events was decided on a world that was not the newest: it is decided again, also when it rests on
+// nothing of ours that failed.
 func (w *Writer) giveWay(ctx context.Context) error {
 	for _, j := range w.waiting {
 		if j.repeat == 0 {

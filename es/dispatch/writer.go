@@ -81,13 +81,13 @@ type Writer struct {
 	// confirmed is the head of what is known to stand, head that of what is decided on top of it.
 	confirmed, head es.Head
 
-	open    []*job    // decided, with events, not handed to the store yet
-	flights []*flight // handed to the store, not acknowledged yet, in order
-	waiting []*job    // decided without events, or repeats: they wait for what they rest on
-	again   []*job    // to be decided before anything new, in order
-	ordinal uint64    // of the last job taken in
-	waits   uint64    // of the last job that began to wait
-	reading bool      // a read of the stream's tail is under way
+	open    open   // decided, with events, not handed to the store yet
+	air     air    // handed to the store, not answered yet
+	waiting []*job // decided without events, or repeats: they wait for what they rest on
+	again   []*job // to be decided before anything new, in order
+	ordinal uint64 // of the last job taken in
+	waits   uint64 // of the last job that began to wait
+	reading bool   // a read of the stream's tail is under way
 	tails   chan tailRead
 
 	repeating int           // first answers that are being read for repeats
@@ -96,14 +96,6 @@ type Writer struct {
 
 // maxRepeating bounds the reads of first answers under way.
 const maxRepeating = 64
-
-// flight is one append on its way.
-type flight struct {
-	jobs     []*job
-	messages []es.Message
-	before   es.Head
-	pending  es.Pending
-}
 
 type tailRead struct {
 	covers uint64 // the newest wait that began before the read
@@ -119,7 +111,8 @@ func NewWriter(cfg Config) (*Writer, error) {
 	}
 	return &Writer{
 		cfg: cfg, waitingRoom: newQueue(cfg.QueueLimit, cfg.QueueBytes), queue: make(chan *job), ready: make(chan struct{}),
-		model: cfg.NewModel(), memory: newMemory(), tails: make(chan tailRead, 1), repeated: make(chan struct{}, maxRepeating),
+		model: cfg.NewModel(), memory: newMemory(), air: air{costs: priorCosts(cfg.Durability)},
+		tails: make(chan tailRead, 1), repeated: make(chan struct{}, maxRepeating),
 	}, nil
 }
 
@@ -155,14 +148,9 @@ func (w *Writer) serve(ctx context.Context) error {
 	patience := time.NewTicker(w.cfg.Patience / 4)
 	defer patience.Stop()
 	for {
-		w.decideAgain()
-		w.flush(ctx)
+		w.decideAgain(ctx)
 		w.readTail(ctx)
 		w.answerWaiting(ctx)
-		var landed <-chan struct{}
-		if len(w.flights) > 0 {
-			landed = w.flights[0].pending.Done()
-		}
 		in := w.queue
 		if w.full() {
 			in = nil
@@ -171,12 +159,15 @@ func (w *Writer) serve(ctx context.Context) error {
 		case <-ctx.Done():
 			return w.drain(ctx)
 		case j := <-in:
-			w.take(j)
-			w.takeWaiting()
-		case <-landed:
+			w.take(ctx, j)
+			w.takeWaiting(ctx)
+		case <-w.air.landed():
 			if err := w.land(ctx); err != nil {
 				return err
 			}
+		case <-w.air.lingered():
+			w.air.expectNothing()
+			w.flush(ctx)
 		case r := <-w.tails:
 			if err := w.tailRead(ctx, r); err != nil {
 				return err
@@ -190,12 +181,18 @@ func (w *Writer) serve(ctx context.Context) error {
 	}
 }
 
+// takeAtOnce is how many commands are taken in before the writer looks again at what has landed.
+const takeAtOnce = 64
+
 // takeWaiting takes what else waits in the queue, so that it shares the next append.
-func (w *Writer) takeWaiting() {
-	for !w.full() {
+func (w *Writer) takeWaiting(ctx context.Context) {
+	for range takeAtOnce {
+		if w.full() {
+			return
+		}
 		select {
 		case j := <-w.queue:
-			w.take(j)
+			w.take(ctx, j)
 		default:
 			return
 		}
@@ -203,153 +200,28 @@ func (w *Writer) takeWaiting() {
 }
 
 // full says whether no more can be decided before something was stored or answered: what waits here is bounded too.
-func (w *Writer) full() bool {
-	return w.openMessages() >= es.MaxAppendMessages || len(w.waiting) >= w.cfg.QueueLimit
-}
-
-func (w *Writer) openMessages() int {
-	n := 0
-	for _, j := range w.open {
-		n += len(j.messages)
-	}
-	return n
-}
-
-// flush hands decided commands to the store as the plan says.
-func (w *Writer) flush(ctx context.Context) {
-	for {
-		n := 0
-		switch choose(w.cfg.Durability, len(w.open), w.openMessages(), len(w.flights)) {
-		case hold:
-			return
-		case single:
-			n = 1
-		case batch:
-			n = fits(w.open)
-		}
-		f := &flight{jobs: w.open[:n:n], before: w.open[0].before}
-		for _, j := range f.jobs {
-			f.messages = append(f.messages, j.messages...)
-		}
-		w.open = w.open[n:]
-		// The append outlives the context: what is on its way is waited for when the writer stops.
-		f.pending = w.cfg.Store.Append(context.WithoutCancel(ctx), f.before, f.messages)
-		w.flights = append(w.flights, f)
-	}
-}
-
-// land takes the outcome of the oldest append.
-func (w *Writer) land(ctx context.Context) error {
-	f := w.flights[0]
-	err := f.pending.Err()
-	if err != nil && !errors.IsAny(err, es.ErrFull, es.ErrTooLarge) {
-		w.cfg.Logger.Warn("append unclear, settling it", "after", f.before.Sequence, "messages", len(f.messages), "error", err)
-		err = w.settle(ctx, f)
-	}
-	switch {
-	case err == nil:
-		w.confirm(f)
-		return nil
-	case errors.Is(err, es.ErrConflict):
-		w.cfg.Logger.Warn("another writer has appended, deciding again", "after", f.before.Sequence)
-		return w.giveWay(ctx)
-	case errors.IsAny(err, es.ErrFull, es.ErrTooLarge):
-		w.cfg.Logger.Error("the store refuses to append", "error", err)
-		for _, j := range f.jobs {
-			j.refused = storeRefusal(err)
-		}
-		w.undo()
-		return nil
-	}
-	return err
-}
-
-func storeRefusal(err error) *es.Refusal {
-	if errors.Is(err, es.ErrFull) {
-		return &es.Refusal{Status: es.StatusRejected, Code: "store-full", Message: "the event store has reached its limit: " + err.Error(),
-			Hint: "raise the limit of the event stream, or make room on the disk and restart the server"}
-	}
-	return &es.Refusal{Status: es.StatusRejected, Code: "too-large", Message: err.Error(), Hint: "send less in one command"}
-}
-
-// settle finds out what became of an append. While it is not known, its senders and all who wait behind it are told
-// unknown when their patience ends.
-func (w *Writer) settle(ctx context.Context, f *flight) error {
-	for {
-		bounded, cancel := context.WithTimeout(ctx, w.cfg.Patience/4)
-		err := es.Settle(bounded, w.cfg.Store, f.before, f.messages)
-		cancel()
-		if !errors.Is(err, es.ErrUnclear) || ctx.Err() != nil {
-			return err
-		}
-		w.answerImpatient()
-	}
-}
-
-// confirm moves the confirmed head over an append that stands, and answers what rested on it.
-func (w *Writer) confirm(f *flight) {
-	w.flights = w.flights[1:]
-	last := f.jobs[len(f.jobs)-1]
-	w.confirmed = last.after
-	w.model.Release(f.jobs[0].mark)
-	for _, j := range f.jobs {
-		j.reply(j.result)
-	}
-	if len(w.flights) == 0 && len(w.open) == 0 {
-		w.model.Release(w.model.Mark())
-	}
-}
-
-// undo drops the upper layer and queues its commands to be decided again, in the order they came.
-func (w *Writer) undo() {
-	var jobs []*job
-	for _, f := range w.flights {
-		jobs = append(jobs, f.jobs...)
-	}
-	jobs = append(jobs, w.open...)
-	if len(jobs) > 0 {
-		w.model.Rollback(jobs[0].mark)
-		w.head = jobs[0].before
-	}
-	for _, j := range jobs {
-		w.memory.drop(j.command.Ref, j.command.ID)
-	}
-	w.flights, w.open = nil, nil
-	var keep []*job
-	for _, j := range w.waiting {
-		if j.rests > w.confirmed.Sequence {
-			jobs = append(jobs, j)
-		} else {
-			keep = append(keep, j)
-		}
-	}
-	w.waiting = keep
-	w.redecide(jobs)
-}
+func (w *Writer) full() bool { return w.open.full() || len(w.waiting) >= w.cfg.QueueLimit }
 
 // drain waits for the appends in flight when the writer stops. What was not handed to the store is answered busy: it was
 // not done.
 func (w *Writer) drain(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.cfg.Patience/10)
 	defer cancel()
-	for len(w.flights) > 0 {
-		f := w.flights[0]
+	for f := w.air.oldest(); f != nil; f = w.air.oldest() {
 		if err := es.Wait(bounded, f.pending); err != nil {
 			return nil // abandon answers unknown
 		}
-		w.confirm(f)
+		w.confirm(1)
 	}
 	return nil
 }
 
 // abandon answers all who still wait when the writer ends, and refuses who comes after.
 func (w *Writer) abandon() {
-	for _, f := range w.flights {
-		for _, j := range f.jobs {
-			j.reply(unknown(j.command))
-		}
+	for _, j := range w.air.jobs() {
+		j.reply(unknown(j.command))
 	}
-	for _, jobs := range [][]*job{w.open, w.waiting, w.again} {
+	for _, jobs := range [][]*job{w.open.jobs, w.waiting, w.again} {
 		for _, j := range jobs {
 			j.reply(refusal(j.command, stopping()))
 		}
@@ -369,10 +241,8 @@ func (w *Writer) answerImpatient() {
 			}
 		}
 	}
-	for _, f := range w.flights {
-		tell(f.jobs)
-	}
-	tell(w.open)
+	tell(w.air.jobs())
+	tell(w.open.jobs)
 	tell(w.waiting)
 	tell(w.again)
 }
