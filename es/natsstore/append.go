@@ -3,6 +3,7 @@ package natsstore
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
@@ -30,6 +31,7 @@ type appending struct {
 	messages   int
 	bytes      int64
 	identified bool // its last message carries an id for the server
+	deadline   time.Time
 }
 
 // wrap says which append an error is about.
@@ -140,50 +142,30 @@ func (s *Store) send(a *appending, messages []*nats.Msg) error {
 			return a.wrap(kind)
 		}
 	}
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return errors.Mark(a.wrap(errStoreClosed), es.ErrUnavailable)
+	reply, err := s.answers.expect(a)
+	if err != nil {
+		return errors.Mark(a.wrap(err), es.ErrUnavailable)
 	}
-	s.inFlight[messages[last]] = a
+	s.mu.Lock()
 	s.byEnd[a.end] = a
 	s.mu.Unlock()
-	if _, err := s.js.PublishMsgAsync(messages[last]); err != nil {
-		if s.take(messages[last]) == nil {
-			return nil // the answer's handler was faster: it has the outcome
-		}
+	messages[last].Reply = reply
+	if err := s.nc.PublishMsg(messages[last]); err != nil && s.answers.forget(reply) != nil {
 		return a.wrap(sendError(err))
 	}
 	return nil
 }
 
-// take gives the append that waits for the answer to a message, once.
-func (s *Store) take(m *nats.Msg) *appending {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a := s.inFlight[m]
-	delete(s.inFlight, m)
-	return a
-}
-
-// acked takes a confirmation in. One for a message that was sent again and stood already is as good, when it stands in
-// its place: its id covers its content and all before it.
-func (s *Store) acked(m *nats.Msg, ack *jetstream.PubAck) {
-	a := s.take(m)
-	if a == nil {
-		return
+// answered takes the answer to an append in. A confirmation of a message that was sent again, and stood already, is as
+// good when it names the right place: the message's id covers its content and all before it.
+func (s *Store) answered(a *appending, ack *jetstream.PubAck, err error) {
+	switch {
+	case err != nil:
+		err = a.wrap(answerError(err))
+	case ack.Sequence != a.end.Sequence || ack.Stream != s.config.Stream:
+		err = errors.Mark(a.wrap(errors.Newf("the answer names event %d of stream %s", ack.Sequence, ack.Stream)), es.ErrUnclear)
 	}
-	if ack.Sequence != a.end.Sequence || ack.Stream != s.config.Stream {
-		s.settle(a, errors.Mark(a.wrap(errors.Newf("the answer names event %d of stream %s", ack.Sequence, ack.Stream)), es.ErrUnclear))
-		return
-	}
-	s.settle(a, nil)
-}
-
-func (s *Store) failed(m *nats.Msg, err error) {
-	if a := s.take(m); a != nil {
-		s.settle(a, a.wrap(answerError(err)))
-	}
+	s.settle(a, err)
 }
 
 // settle gives an append its outcome, and its room in the window to others.

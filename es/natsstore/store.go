@@ -24,15 +24,15 @@ type Store struct {
 	// replicated is set when several servers hold the stream.
 	replicated atomic.Bool
 
-	turn   *semaphore.Weighted // who has it may send
-	window *window
-	status chan nats.Status
+	turn    *semaphore.Weighted // who has it may send
+	window  *window
+	answers *answers
+	status  chan nats.Status
+	close   sync.Once
 
-	mu       sync.Mutex
-	inFlight map[*nats.Msg]*appending
-	byEnd    map[es.Head]*appending // what is in flight, by the head it leaves
-	stands   standing               // the newest head that is known to stand
-	closed   bool
+	mu     sync.Mutex
+	byEnd  map[es.Head]*appending // what is in flight, by the head it leaves
+	stands standing               // the newest head that is known to stand
 }
 
 var errStoreClosed = errors.New("the store is closed")
@@ -48,17 +48,9 @@ func Open(ctx context.Context, nc *nats.Conn, config Config) (*Store, error) {
 	s := &Store{
 		config: config, nc: nc,
 		turn: semaphore.NewWeighted(1), window: newWindow(config.MaxInFlight, config.MaxInFlightBytes),
-		inFlight: map[*nats.Msg]*appending{}, byEnd: map[es.Head]*appending{},
+		byEnd: map[es.Head]*appending{},
 	}
-	s.js, err = jetstream.New(nc,
-		jetstream.WithDefaultTimeout(config.RequestTimeout),
-		// The window bounds what is in flight: the client's own bound, which gives up after a while, is never reached.
-		jetstream.WithPublishAsyncMaxPending(config.MaxInFlight+1),
-		jetstream.WithPublishAsyncTimeout(config.AckTimeout),
-		jetstream.WithPublishAsyncAckHandler(func(_ jetstream.JetStream, m *nats.Msg, ack *jetstream.PubAck) { s.acked(m, ack) }),
-		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, m *nats.Msg, err error) { s.failed(m, err) }),
-	)
-	if err != nil {
+	if s.js, err = jetstream.New(nc, jetstream.WithDefaultTimeout(config.RequestTimeout)); err != nil {
 		return nil, errors.Wrap(err, "event store")
 	}
 	ctx, cancel := s.request(ctx)
@@ -75,22 +67,20 @@ func Open(ctx context.Context, nc *nats.Conn, config Config) (*Store, error) {
 		return nil, err
 	}
 	s.learn(found)
+	if s.answers, err = newAnswers(nc, config.AckTimeout, s.answered); err != nil {
+		return nil, errors.Mark(errors.Wrapf(err, "listen for the answers of event stream %s", config.Stream), es.ErrUnavailable)
+	}
 	s.status = nc.StatusChanged(nats.RECONNECTING, nats.CONNECTED, nats.CLOSED)
 	go s.watch()
 	return s, nil
 }
 
-// Close gives up what is in flight, as unclear, and refuses further appends. The connection stays open; the client's own
-// subscription for answers goes with it.
+// Close gives up what is in flight, as unclear, and refuses further appends. The connection stays open.
 func (s *Store) Close() {
-	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
-	s.mu.Unlock()
-	if first {
+	s.close.Do(func() {
 		s.nc.RemoveStatusListener(s.status)
-		s.giveUp(errStoreClosed)
-	}
+		s.answers.close(errStoreClosed)
+	})
 }
 
 // watch doubts what stands when the connection was lost. It gives up what is in flight when the connection is closed for
@@ -99,7 +89,7 @@ func (s *Store) watch() {
 	for status := range s.status {
 		s.doubt()
 		if status == nats.CLOSED {
-			s.giveUp(nats.ErrConnectionClosed)
+			s.answers.giveUp(nats.ErrConnectionClosed)
 			return
 		}
 	}
@@ -109,16 +99,6 @@ func (s *Store) watch() {
 func (s *Store) learn(c jetstream.StreamConfig) {
 	s.maxMessage.Store(c.MaxMsgSize)
 	s.replicated.Store(c.Replicas > 1)
-}
-
-func (s *Store) giveUp(cause error) {
-	s.mu.Lock()
-	lost := s.inFlight
-	s.inFlight = map[*nats.Msg]*appending{}
-	s.mu.Unlock()
-	for _, a := range lost {
-		s.settle(a, a.wrap(answerError(cause)))
-	}
 }
 
 // request bounds a single question to the server.

@@ -1,0 +1,149 @@
+package natsstore
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// answers brings the server's answers to the appends that wait for them, on one subscription. It is to the store what the
+// client's own asynchronous publisher would be, at half of the cost: all appends wait equally long, so one timer serves
+// them, and nobody waits but the append itself.
+type answers struct {
+	inbox   string
+	timeout time.Duration
+	// done takes the answer to an append in, or why there is none.
+	done func(*appending, *jetstream.PubAck, error)
+	sub  *nats.Subscription
+
+	mu      sync.Mutex
+	waiting map[uint64]*appending
+	// All numbers below oldest are answered; next is the next append's.
+	oldest, next uint64
+	timer        *time.Timer
+	closed       error // why no more is taken
+}
+
+func newAnswers(nc *nats.Conn, timeout time.Duration, done func(*appending, *jetstream.PubAck, error)) (*answers, error) {
+	w := &answers{inbox: nc.NewInbox() + ".", timeout: timeout, done: done, waiting: map[uint64]*appending{}}
+	sub, err := nc.Subscribe(w.inbox+"*", w.take)
+	w.sub = sub
+	return w, err
+}
+
+// expect gives the subject that the answer to an append comes to. It gives an error once the answers are closed.
+func (w *answers) expect(a *appending) (string, error) {
+	a.deadline = time.Now().Add(w.timeout)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed != nil {
+		return "", w.closed
+	}
+	number := w.next
+	w.next++
+	w.waiting[number] = a
+	if w.timer == nil {
+		w.timer = time.AfterFunc(w.timeout, w.expire)
+	}
+	return w.inbox + strconv.FormatUint(number, 10), nil
+}
+
+// forget gives up the append whose answer comes to a subject, and says whether it still waited.
+func (w *answers) forget(subject string) *appending {
+	number, err := strconv.ParseUint(strings.TrimPrefix(subject, w.inbox), 10, 64)
+	if err != nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := w.waiting[number]
+	delete(w.waiting, number)
+	for w.oldest < w.next && w.waiting[w.oldest] == nil {
+		w.oldest++
+	}
+	return a
+}
+
+// take takes an answer in. One whose append is given up already is dropped.
+func (w *answers) take(m *nats.Msg) {
+	a := w.forget(m.Subject)
+	if a == nil {
+		return
+	}
+	ack, err := readAnswer(m)
+	w.done(a, ack, err)
+}
+
+// readAnswer gives the server's confirmation, or a *[jetstream.APIError] or [nats.ErrNoResponders].
+func readAnswer(m *nats.Msg) (*jetstream.PubAck, error) {
+	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
+		return nil, nats.ErrNoResponders
+	}
+	var answer struct {
+		*jetstream.PubAck
+		Error *jetstream.APIError `json:"error"`
+	}
+	switch err := json.Unmarshal(m.Data, &answer); {
+	case err != nil:
+		return nil, err
+	case answer.Error != nil:
+		return nil, answer.Error
+	case answer.PubAck == nil:
+		return nil, jetstream.ErrInvalidJSAck
+	}
+	return answer.PubAck, nil
+}
+
+// expire gives up what has waited long enough.
+func (w *answers) expire() {
+	var over []*appending
+	now := time.Now()
+	w.mu.Lock()
+	w.timer = nil
+	for ; w.oldest < w.next; w.oldest++ {
+		a := w.waiting[w.oldest]
+		if a == nil {
+			continue
+		}
+		if wait := a.deadline.Sub(now); wait > 0 {
+			w.timer = time.AfterFunc(wait, w.expire)
+			break
+		}
+		delete(w.waiting, w.oldest)
+		over = append(over, a)
+	}
+	w.mu.Unlock()
+	for _, a := range over {
+		w.done(a, nil, jetstream.ErrAsyncPublishTimeout)
+	}
+}
+
+// giveUp ends the waiting of all appends.
+func (w *answers) giveUp(cause error) {
+	w.mu.Lock()
+	over := w.waiting
+	w.waiting = map[uint64]*appending{}
+	w.oldest = w.next
+	w.mu.Unlock()
+	for _, a := range over {
+		w.done(a, nil, cause)
+	}
+}
+
+// close takes no more appends, and gives up those that wait.
+func (w *answers) close(cause error) {
+	w.mu.Lock()
+	w.closed = cause
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	w.mu.Unlock()
+	// The connection may be closed already, and the subscription with it.
+	_ = w.sub.Unsubscribe()
+	w.giveUp(cause)
+}
