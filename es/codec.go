@@ -36,6 +36,7 @@ func (Msgpack) ContentType() string { return ContentTypeMsgpack }
 // Marshal encodes with sorted map keys and the shortest integers.
 func (Msgpack) Marshal(v any) ([]byte, error) {
 	var buf bytes.Buffer
+	buf.Grow(256) // most events fit
 	enc := msgpack.GetEncoder()
 	defer msgpack.PutEncoder(enc)
 	enc.Reset(&buf)
@@ -49,7 +50,16 @@ func (Msgpack) Marshal(v any) ([]byte, error) {
 }
 
 // Unmarshal decodes into the value v points to. Trailing bytes are an error.
-func (Msgpack) Unmarshal(data []byte, v any) error {
+func (c Msgpack) Unmarshal(data []byte, v any) error {
+	if err := c.UnmarshalTimeless(data, v); err != nil {
+		return err
+	}
+	inUTC(reflect.ValueOf(v))
+	return nil
+}
+
+// UnmarshalTimeless decodes into a value whose type holds no time.
+func (Msgpack) UnmarshalTimeless(data []byte, v any) error {
 	r := bytes.NewReader(data)
 	dec := msgpack.GetDecoder()
 	defer msgpack.PutDecoder(dec)
@@ -61,7 +71,6 @@ func (Msgpack) Unmarshal(data []byte, v any) error {
 	if r.Len() > 0 {
 		return errors.Newf("decode %T: %d bytes after its end", v, r.Len())
 	}
-	inUTC(reflect.ValueOf(v))
 	return nil
 }
 

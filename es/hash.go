@@ -70,7 +70,9 @@ func (h Head) Verify(m Message) (Head, error) {
 		return h, errors.Mark(errors.Newf("event %d is missing: event %d is followed by %d", h.Sequence+1, h.Sequence, m.Sequence), ErrBrokenChain)
 	}
 	sum := h.sum(m)
-	if found := m.get(HeaderHash); found != sum.String() {
+	var text [2 * sha256.Size]byte
+	hex.Encode(text[:], sum[:])
+	if found := m.get(HeaderHash); found != string(text[:]) {
 		return h, errors.Mark(errors.Newf("event %d on %s was changed or does not belong here: it carries hash %.16s…, its content after event %d gives %.16s…",
 			m.Sequence, m.Subject, found, h.Sequence, sum), ErrBrokenChain)
 	}
@@ -98,13 +100,8 @@ func VerifyChain(head *Head, messages iter.Seq2[Message, error]) iter.Seq2[Messa
 // sum hashes the previous hash, the subject, our headers sorted by name, and the body, each preceded by its length so that
 // nothing can move from one to the other. The server's own headers (Nats-*) and the hash itself are left out.
 func (h Head) sum(m Message) Hash {
-	names := make([]string, 0, len(m.Header))
-	for name := range m.Header {
-		if name != HeaderHash && !strings.HasPrefix(name, "Nats-") {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
+	var room [len(sortedHeaders)]string
+	names := coveredHeaders(m.Header, room[:0])
 	buf := make([]byte, 0, 1024)
 	buf = append(buf, h.Hash[:]...)
 	buf = appendText(buf, m.Subject)
@@ -120,6 +117,33 @@ func (h Head) sum(m Message) Hash {
 	buf = binary.BigEndian.AppendUint32(buf, uint32(len(m.Body)))
 	buf = append(buf, m.Body...)
 	return sha256.Sum256(buf)
+}
+
+// coveredHeaders gives the names of the headers that the hash covers, sorted. An event's own headers are known in their
+// order; only a message with others has them sorted here.
+func coveredHeaders(header map[string][]string, names []string) []string {
+	covered := 0
+	for name := range header {
+		if name != HeaderHash && !strings.HasPrefix(name, "Nats-") {
+			covered++
+		}
+	}
+	for _, name := range sortedHeaders {
+		if _, ok := header[name]; ok {
+			names = append(names, name)
+		}
+	}
+	if len(names) == covered {
+		return names
+	}
+	names = names[:0]
+	for name := range header {
+		if name != HeaderHash && !strings.HasPrefix(name, "Nats-") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func appendText(buf []byte, s string) []byte {

@@ -1,6 +1,8 @@
 package es_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -198,6 +200,44 @@ func FuzzReadEvent(f *testing.F) {
 		}
 		if diff := cmp.Diff(e, back); diff != "" {
 			t.Fatalf("event (-read +read again):\n%s", diff)
+		}
+	})
+}
+
+// The order of the hash's headers is that of their bytes, and none of an event's is missing.
+func TestSortedHeaders(t *testing.T) {
+	t.Parallel()
+	if !slices.IsSorted(es.SortedHeaders()) {
+		t.Errorf("%q is not sorted", es.SortedHeaders())
+	}
+	ref := es.Ref{Aggregate: "node", Key: "n1"}
+	full := es.Event{
+		ID: "e", Type: "t", Ref: ref, Version: 1, Recorded: time.Unix(1, 0), Effective: time.Unix(2, 0), Backfill: true,
+		Command: es.Cause{ID: "c", Ref: es.Ref{Aggregate: "node", Key: "n2"}, Digest: "d", Actor: "a", OnBehalfOf: "b", Causation: "c", Correlation: "d", Trace: "t"},
+	}
+	m := full.Message(es.ContentTypeMsgpack)
+	if diff := cmp.Diff(es.SortedHeaders(), slices.Sorted(maps.Keys(m.Header))); diff != "" {
+		t.Errorf("headers (-sorted +of a full event):\n%s", diff)
+	}
+}
+
+// The headers that the hash covers are found sorted, whichever there are.
+func TestCoveredHeaders(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.OneOf(rapid.SampledFrom(es.SortedHeaders()), rapid.SampledFrom([]string{es.HeaderHash, "Nats-Msg-Id", "Nats-X", "Other", "aa", "Cat-New", "ce-new", "nats-lower", ""}))
+		header := map[string][]string{}
+		for _, n := range rapid.SliceOf(name).Draw(t, "names") {
+			header[n] = nil
+		}
+		want := []string{}
+		for _, n := range slices.Sorted(maps.Keys(header)) {
+			if n != es.HeaderHash && !strings.HasPrefix(n, "Nats-") {
+				want = append(want, n)
+			}
+		}
+		if diff := cmp.Diff(want, es.CoveredHeaders(header)); diff != "" {
+			t.Fatalf("of %q (-want +got):\n%s", slices.Collect(maps.Keys(header)), diff)
 		}
 	})
 }

@@ -22,7 +22,7 @@ type Registry struct {
 }
 
 type registered struct {
-	decode func(Codec, []byte) (any, error)
+	decode func([]byte) (any, error)
 	typ    reflect.Type
 	upcast func(any) any
 }
@@ -38,13 +38,13 @@ func (r *Registry) Codec() Codec { return r.codec }
 // Register binds the stored name of an event type to the Go type it decodes to. It panics when either is bound already, or
 // when the codec can't store the type always in the same form: a mistake in the program, found at its first start.
 func Register[E any](r *Registry, name string) {
-	r.bind(name, registered{typ: reflect.TypeFor[E](), decode: decodeAs[E]})
+	r.bind(name, registered{typ: reflect.TypeFor[E](), decode: decoderOf[E](r.codec)})
 }
 
 // Upcast binds the stored name of an old version to the type it decodes to and to the function that makes a newer version
 // of it, which may be an old one itself. Old versions are read for ever and never written.
 func Upcast[Old, New any](r *Registry, name string, up func(Old) New) {
-	r.bind(name, registered{typ: reflect.TypeFor[Old](), decode: decodeAs[Old], upcast: func(v any) any { return up(v.(Old)) }})
+	r.bind(name, registered{typ: reflect.TypeFor[Old](), decode: decoderOf[Old](r.codec), upcast: func(v any) any { return up(v.(Old)) }})
 }
 
 func (r *Registry) bind(name string, reg registered) {
@@ -67,10 +67,22 @@ type typeChecker interface {
 	CheckType(reflect.Type) error
 }
 
-func decodeAs[E any](c Codec, body []byte) (any, error) {
-	var e E
-	err := c.Unmarshal(body, &e)
-	return e, err
+// timelessCodec is a codec that is faster on types which hold no time.
+type timelessCodec interface {
+	UnmarshalTimeless(data []byte, v any) error
+}
+
+// decoderOf gives what reads bodies of a type.
+func decoderOf[E any](c Codec) func([]byte) (any, error) {
+	unmarshal := c.Unmarshal
+	if t, ok := c.(timelessCodec); ok && !holdsTime(reflect.TypeFor[E]()) {
+		unmarshal = t.UnmarshalTimeless
+	}
+	return func(body []byte) (any, error) {
+		var e E
+		err := unmarshal(body, &e)
+		return e, err
+	}
 }
 
 // Names lists every stored name the registry can read, old versions included.
@@ -110,22 +122,30 @@ func (r *Registry) Decode(m Message) (Event, error) {
 	if err != nil {
 		return e, err
 	}
-	reg, ok := r.byName[e.Type]
-	if !ok {
-		return e, errors.Mark(errors.Newf("event %d on %s has the type %q, which this program does not know: it was recorded by a newer version", e.Sequence, m.Subject, e.Type), ErrUnknownType)
+	if e.Data, err = r.DecodeBody(e.Type, e.Body); err != nil {
+		return e, errors.Wrapf(err, "event %d on %s", e.Sequence, m.Subject)
 	}
-	data, err := reg.decode(r.codec, e.Body)
+	return e, nil
+}
+
+// DecodeBody reads a stored body, upcast to its present version. It gives errors marked [ErrUnknownType] or
+// [ErrUndecodable].
+func (r *Registry) DecodeBody(name string, body []byte) (any, error) {
+	reg, ok := r.byName[name]
+	if !ok {
+		return nil, errors.Mark(errors.Newf("the type %q is not known to this program: it was recorded by a newer version", name), ErrUnknownType)
+	}
+	data, err := reg.decode(body)
 	if err != nil {
-		return e, errors.Mark(errors.Wrapf(err, "event %d on %s of type %s", e.Sequence, m.Subject, e.Type), ErrUndecodable)
+		return nil, errors.Mark(errors.Wrapf(err, "of type %s", name), ErrUndecodable)
 	}
 	for reg.upcast != nil {
 		data = reg.upcast(data)
 		next, ok := r.byType[reflect.TypeOf(data)]
 		if !ok {
-			return e, errors.Mark(errors.Newf("event %d: upcasting %s gave %T, which is not registered", e.Sequence, e.Type, data), ErrUndecodable)
+			return nil, errors.Mark(errors.Newf("upcasting %s gave %T, which is not registered", name, data), ErrUndecodable)
 		}
 		reg = r.byName[next]
 	}
-	e.Data = data
-	return e, nil
+	return data, nil
 }

@@ -59,3 +59,30 @@ func mayHoldTime(k reflect.Kind) bool {
 	}
 	return false
 }
+
+// holdsTime says whether a value of a type can hold a time. It is asked once for each type: most events hold none, and
+// need no walk.
+func holdsTime(t reflect.Type) bool { return holds(t, map[reflect.Type]bool{}) }
+
+func holds(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if seen[t] {
+		return false
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Struct:
+		if t == reflect.TypeFor[time.Time]() {
+			return true
+		}
+		for i := range t.NumField() {
+			if holds(t.Field(i).Type, seen) {
+				return true
+			}
+		}
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return holds(t.Elem(), seen)
+	case reflect.Interface:
+		return true
+	}
+	return false
+}

@@ -145,7 +145,8 @@ func (w *Writer) record(j *job, c es.Command, keyed []es.KeyedEvent) error {
 	if len(keyed) > es.MaxAppendMessages {
 		return es.Refuse("too-many", fmt.Sprintf("%s %s leads to %d events; the limit of one command is %d", c.Ref.Aggregate, c.Verb, len(keyed), es.MaxAppendMessages), "do it in parts")
 	}
-	result := es.Answer{Status: es.StatusAccepted, Command: c.ID, Aggregate: c.Ref.Aggregate, Key: c.Ref.Key}
+	result := es.Answer{Status: es.StatusAccepted, Command: c.ID, Aggregate: c.Ref.Aggregate, Key: c.Ref.Key, Events: make([]es.AnswerEvent, 0, len(keyed))}
+	j.messages = make([]es.Message, 0, len(keyed))
 	for _, k := range keyed {
 		name, body, err := w.cfg.Registry.Encode(k.Data)
 		if err != nil {
@@ -157,7 +158,9 @@ func (w *Writer) record(j *job, c es.Command, keyed []es.KeyedEvent) error {
 		}
 		m := e.Message(w.cfg.Registry.Codec().ContentType())
 		next := w.head.Seal(&m)
-		if e, err = w.cfg.Registry.Decode(m); err != nil {
+		// The headers say what the event says already; the body is read as a replay will read it.
+		e.Sequence, e.Hash = next.Sequence, next.Hash
+		if e.Data, err = w.cfg.Registry.DecodeBody(name, body); err != nil {
 			return err
 		}
 		if err := w.model.Apply(e); err != nil {

@@ -1,0 +1,7 @@
+package es
+
+// SortedHeaders lists the names of the headers that an event's hash covers.
+func SortedHeaders() []string { return sortedHeaders[:] }
+
+// CoveredHeaders gives the names of the headers that the hash covers, sorted.
+func CoveredHeaders(header map[string][]string) []string { return coveredHeaders(header, []string{}) }
