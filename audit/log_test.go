@@ -38,8 +38,9 @@ func (r *recorded) add(t interface{ Fatalf(string, ...any) }, e es.Event, data a
 			t.Fatalf("encode: %v", err)
 		}
 	}
+	after := r.chain.Head
 	m := r.chain.Seal(&e)
-	if err := es.Wait(context.Background(), r.store.Append(context.Background(), m.Sequence-1, []es.Message{m})); err != nil {
+	if err := es.Wait(context.Background(), r.store.Append(context.Background(), after, []es.Message{m})); err != nil {
 		t.Fatalf("append: %v", err)
 	}
 	e.Sequence = m.Sequence
@@ -212,8 +213,9 @@ func TestLogItems(t *testing.T) {
 func TestLogShowsWhatIsNoEvent(t *testing.T) {
 	t.Parallel()
 	r := newRecorded()
-	m := es.Message{Sequence: 1, Subject: "evt.node.n1", Header: map[string][]string{}, Body: []byte("hello")}
-	if err := es.Wait(t.Context(), r.store.Append(t.Context(), 0, []es.Message{m})); err != nil {
+	m := es.Message{Subject: "evt.node.n1", Header: map[string][]string{}, Body: []byte("hello")}
+	es.Head{}.Seal(&m)
+	if err := es.Wait(t.Context(), r.store.Append(t.Context(), es.Head{}, []es.Message{m})); err != nil {
 		t.Fatal(err)
 	}
 	page, err := r.log().page(t.Context(), LogQuestion{})

@@ -12,13 +12,17 @@ import (
 // open is what is decided, with events, and not handed to the store yet, in order.
 type open struct {
 	jobs     []*job
-	messages int // of all jobs
-	several  int // jobs with several events
+	messages int       // of all jobs
+	several  int       // jobs with several events
+	since    time.Time // when the first was added
 }
 
 func (o *open) full() bool { return o.messages >= es.MaxAppendMessages }
 
 func (o *open) add(j *job) {
+	if len(o.jobs) == 0 {
+		o.since = time.Now()
+	}
 	o.jobs = append(o.jobs, j)
 	o.count(j, 1)
 }
@@ -45,7 +49,7 @@ type flight struct {
 	jobs     []*job
 	messages []es.Message
 	before   es.Head
-	sent     time.Time
+	begun    time.Time // when the first command was decided
 	pending  es.Pending
 }
 
@@ -163,7 +167,8 @@ func (a *air) lingered() <-chan time.Time {
 	return a.linger.C
 }
 
-// measure takes in what the oldest n flights cost, which have landed together.
+// measure takes in what the oldest n flights cost, which have landed together: the time since their first command was decided,
+// or since the flight before them landed.
 func (a *air) measure(n int, pipelines bool) {
 	if n == 0 {
 		return
@@ -173,7 +178,7 @@ func (a *air) measure(n int, pipelines bool) {
 	for _, f := range a.flights[:n] {
 		messages += len(f.messages)
 	}
-	since := first.sent
+	since := first.begun
 	backlog := since.Before(a.last)
 	if backlog {
 		since = a.last
@@ -206,7 +211,7 @@ func (w *Writer) flush(ctx context.Context) {
 		case batch:
 			n = fits(w.open.jobs)
 		}
-		f := &flight{jobs: w.open.first(n), sent: time.Now()}
+		f := &flight{begun: w.open.since, jobs: w.open.first(n)}
 		f.before, f.messages = f.jobs[0].before, f.jobs[0].messages
 		for _, j := range f.jobs[1:] {
 			f.messages = append(f.messages[:len(f.messages):len(f.messages)], j.messages...)
@@ -229,17 +234,8 @@ func (w *Writer) load() load {
 	return l
 }
 
-// land takes the outcomes of the oldest flights, as far as they are known, and hands over what has waited for them.
+// land takes the outcomes of the oldest flights, as far as they are known.
 func (w *Writer) land(ctx context.Context) error {
-	err := w.arrive(ctx)
-	if err == nil {
-		w.flush(ctx)
-	}
-	return err
-}
-
-// arrive takes the outcomes of the oldest flights, as far as they are known.
-func (w *Writer) arrive(ctx context.Context) error {
 	n := 0
 	for _, f := range w.air.flights {
 		if !f.landed() {

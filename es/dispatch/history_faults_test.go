@@ -55,7 +55,7 @@ func outcome(err error) es.Pending {
 func (p *process) unclear() error { return errors.Mark(errCut, es.ErrUnclear) }
 
 // Append may be lost, stored without an answer, stored late, or sent only after a pause in which others go on.
-func (p *process) Append(ctx context.Context, after uint64, batch []es.Message) es.Pending {
+func (p *process) Append(ctx context.Context, after es.Head, batch []es.Message) es.Pending {
 	dice, pause := p.roll()
 	switch {
 	case p.dead.Load(), dice < 2:
@@ -99,7 +99,7 @@ type liar struct {
 	es.Store
 	mu     sync.Mutex
 	random *rand.Rand
-	lie    func(l *liar, ctx context.Context, after uint64, batch []es.Message) es.Pending
+	lie    func(l *liar, ctx context.Context, after es.Head, batch []es.Message) es.Pending
 	// old is how far back Tail sees.
 	old uint64
 	// odds is how often it lies: once in so many times.
@@ -113,35 +113,21 @@ func (l *liar) sometimes() bool {
 }
 
 // ackUnstored says that what it has dropped is stored.
-func ackUnstored(*liar, context.Context, uint64, []es.Message) es.Pending { return outcome(nil) }
+func ackUnstored(*liar, context.Context, es.Head, []es.Message) es.Pending { return outcome(nil) }
 
 // ackEarly says that an append is stored before it is: another's may come first.
-func ackEarly(l *liar, ctx context.Context, after uint64, batch []es.Message) es.Pending {
+func ackEarly(l *liar, ctx context.Context, after es.Head, batch []es.Message) es.Pending {
 	go func() {
 		stall(ctx, 5*time.Millisecond)
-		later := liar{Store: l.Store}
-		later.Append(ctx, after, batch)
+		l.Store.Append(ctx, after, batch)
 	}()
 	return outcome(nil)
 }
 
-// Append lies now and then. Otherwise it takes nothing that was not made for what stands: else a lie would be found by the hash
-// chain alone, and the answers would not have to tell.
-func (l *liar) Append(ctx context.Context, after uint64, batch []es.Message) es.Pending {
-	if l.lie != nil && after > 0 && l.sometimes() {
+// Append lies now and then.
+func (l *liar) Append(ctx context.Context, after es.Head, batch []es.Message) es.Pending {
+	if l.lie != nil && after.Sequence > 0 && l.sometimes() {
 		return l.lie(l, ctx, after, batch)
-	}
-	var head es.Head
-	for m, err := range es.VerifyChain(&head, l.Store.Read(ctx, 0)) {
-		if err != nil {
-			return outcome(err)
-		}
-		if m.Sequence == after {
-			break
-		}
-	}
-	if _, err := head.Verify(batch[0]); err != nil {
-		return outcome(errors.Mark(err, es.ErrConflict))
 	}
 	return l.Store.Append(ctx, after, batch)
 }

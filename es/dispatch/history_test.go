@@ -333,7 +333,7 @@ func TestHistoriesFindFaults(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []struct {
 		name string
-		lie  func(l *liar, ctx context.Context, after uint64, batch []es.Message) es.Pending
+		lie  func(l *liar, ctx context.Context, after es.Head, batch []es.Message) es.Pending
 		old  uint64
 		odds int
 	}{

@@ -64,7 +64,7 @@ func (w *Writer) catchUpTo(ctx context.Context, tail uint64) error {
 		case <-ctx.Done():
 			return nil
 		}
-		if err := w.arrive(ctx); err != nil {
+		if err := w.land(ctx); err != nil {
 			return err
 		}
 	}

@@ -149,6 +149,7 @@ func (w *Writer) serve(ctx context.Context) error {
 	defer patience.Stop()
 	for {
 		w.decideAgain(ctx)
+		w.flush(ctx)
 		w.readTail(ctx)
 		w.answerWaiting(ctx)
 		in := w.queue
@@ -167,7 +168,6 @@ func (w *Writer) serve(ctx context.Context) error {
 			}
 		case <-w.air.lingered():
 			w.air.expectNothing()
-			w.flush(ctx)
 		case r := <-w.tails:
 			if err := w.tailRead(ctx, r); err != nil {
 				return err
@@ -223,7 +223,11 @@ func (w *Writer) abandon() {
 	}
 	for _, jobs := range [][]*job{w.open.jobs, w.waiting, w.again} {
 		for _, j := range jobs {
-			j.reply(refusal(j.command, stopping()))
+			if j.repeat != 0 {
+				j.reply(unknown(j.command)) // it was done, but its first answer is not made
+			} else {
+				j.reply(refusal(j.command, stopping()))
+			}
 		}
 	}
 	for _, item := range w.waitingRoom.close(stopping()) {

@@ -15,6 +15,7 @@ import (
 // client's own asynchronous publisher would be, at half of the cost: all appends wait equally long, so one timer serves
 // them, and nobody waits but the append itself.
 type answers struct {
+	nc      *nats.Conn
 	inbox   string
 	timeout time.Duration
 	// done takes the answer to an append in, or why there is none.
@@ -30,7 +31,7 @@ type answers struct {
 }
 
 func newAnswers(nc *nats.Conn, timeout time.Duration, done func(*appending, *jetstream.PubAck, error)) (*answers, error) {
-	w := &answers{inbox: nc.NewInbox() + ".", timeout: timeout, done: done, waiting: map[uint64]*appending{}}
+	w := &answers{nc: nc, inbox: nc.NewInbox() + ".", timeout: timeout, done: done, waiting: map[uint64]*appending{}}
 	sub, err := nc.Subscribe(w.inbox+"*", w.take)
 	w.sub = sub
 	return w, err
@@ -38,7 +39,7 @@ func newAnswers(nc *nats.Conn, timeout time.Duration, done func(*appending, *jet
 
 // expect gives the subject that the answer to an append comes to. It gives an error once the answers are closed.
 func (w *answers) expect(a *appending) (string, error) {
-	a.deadline = time.Now().Add(w.timeout)
+	a.deadline, a.connection = time.Now().Add(w.timeout), w.connection()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed != nil {
@@ -123,12 +124,36 @@ func (w *answers) expire() {
 	}
 }
 
+// connection counts the connections to the bus: the number of the present one, or of the next while there is none. What is
+// sent while there is none is kept by the client for the next.
+func (w *answers) connection() uint64 {
+	n := w.nc.Stats().Reconnects
+	if !w.nc.IsConnected() {
+		n++
+	}
+	return n
+}
+
+// disconnected gives up the appends that went out on connections which are gone: the answers to them went there too.
+func (w *answers) disconnected() {
+	now := w.connection()
+	w.giveUpIf(func(a *appending) bool { return a.connection < now }, nats.ErrDisconnected)
+}
+
 // giveUp ends the waiting of all appends.
 func (w *answers) giveUp(cause error) {
+	w.giveUpIf(func(*appending) bool { return true }, cause)
+}
+
+func (w *answers) giveUpIf(lost func(*appending) bool, cause error) {
+	var over []*appending
 	w.mu.Lock()
-	over := w.waiting
-	w.waiting = map[uint64]*appending{}
-	w.oldest = w.next
+	for number := w.oldest; number < w.next; number++ {
+		if a := w.waiting[number]; a != nil && lost(a) {
+			delete(w.waiting, number)
+			over = append(over, a)
+		}
+	}
 	w.mu.Unlock()
 	for _, a := range over {
 		w.done(a, nil, cause)

@@ -32,6 +32,7 @@ type appending struct {
 	bytes      int64
 	identified bool // its last message carries an id for the server
 	deadline   time.Time
+	connection uint64 // which connection to the bus it goes out on
 }
 
 // wrap says which append an error is about.

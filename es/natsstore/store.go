@@ -83,14 +83,17 @@ func (s *Store) Close() {
 	})
 }
 
-// watch doubts what stands when the connection was lost. It gives up what is in flight when the connection is closed for
-// good: no answer can come any more, and the client itself would only notice by the timeout.
+// watch doubts what stands when the connection was lost, and gives up what was in flight: no answer can come any more, and
+// nobody would notice before the timeout.
 func (s *Store) watch() {
 	for status := range s.status {
 		s.doubt()
-		if status == nats.CLOSED {
+		switch status {
+		case nats.CLOSED:
 			s.answers.giveUp(nats.ErrConnectionClosed)
 			return
+		default:
+			s.answers.disconnected()
 		}
 	}
 }
