@@ -76,9 +76,14 @@ type air struct {
 	// refused for want of it.
 	resent bool
 
-	// expected is how many messages the last batch had: their senders are likely to send again. The linger ends it.
+	// expected is how many messages the last batch had: their senders are likely to send again.
 	expected int
-	linger   *time.Timer
+	// linger bounds the waiting for what could share the next append, while nothing is in the air. It goes on as long as
+	// something comes; seen is how many messages there were at its last look.
+	linger    *time.Timer
+	lingering bool
+	seen      int
+	waited    bool // nothing has come for a while
 }
 
 func (a *air) oldest() *flight {
@@ -102,7 +107,7 @@ func (a *air) add(f *flight) {
 	}
 	a.flights = append(a.flights, f)
 	a.messages += len(f.messages)
-	a.expectNothing()
+	a.waitNoMore()
 }
 
 // first takes the oldest n flights out.
@@ -140,31 +145,54 @@ func (a *air) proven() bool {
 	return false
 }
 
-// lingering is how long the senders of a batch are given to come back, as a part of what their batch has cost.
-const lingering = 1. / 8
+// patienceForCompany is how long nothing may come, as a part of what the batch costs that could be shared.
+const patienceForCompany = 1. / 8
 
-func (a *air) expect(messages int) {
-	a.expected = messages
-	limit := time.Duration(lingering * a.costs.now.batched(messages) * float64(time.Second))
+func (a *air) patience(messages int) time.Duration {
+	return time.Duration(patienceForCompany * a.costs.now.batched(messages) * float64(time.Second))
+}
+
+// company is how many messages are expected to come in a moment.
+func (a *air) company() int {
+	if a.expected > 0 && time.Since(a.last) > a.patience(a.expected) {
+		a.expected = 0
+	}
+	return a.expected
+}
+
+// await begins to wait for what could share the next append.
+func (a *air) await(messages int) {
+	if a.lingering || a.waited {
+		return
+	}
+	limit := a.patience(max(messages, a.expected))
 	if a.linger == nil {
 		a.linger = time.NewTimer(limit)
 	} else {
 		a.linger.Reset(limit)
 	}
+	a.lingering, a.seen = true, messages
 }
 
-func (a *air) expectNothing() {
-	if a.expected > 0 {
-		a.expected = 0
-		a.linger.Stop()
-	}
-}
-
+// lingered tells when it is time to look whether anything has come; never, while nothing is waited for.
 func (a *air) lingered() <-chan time.Time {
-	if a.expected == 0 {
+	if !a.lingering {
 		return nil
 	}
 	return a.linger.C
+}
+
+// look ends the waiting when nothing has come since the last look.
+func (a *air) look(messages int) {
+	a.lingering = false
+	a.waited = messages == a.seen
+}
+
+func (a *air) waitNoMore() {
+	if a.lingering {
+		a.linger.Stop()
+	}
+	a.expected, a.lingering, a.waited = 0, false, false
 }
 
 // measure takes in what the oldest n flights cost, which have landed together: the time since their first command was decided,
@@ -188,9 +216,7 @@ func (a *air) measure(n int, pipelines bool) {
 	switch {
 	case n == 1 && messages > 1:
 		a.costs.sawBatch(messages, took)
-		if len(a.flights) == 1 {
-			a.expect(messages)
-		}
+		a.expected = messages
 	case messages > n:
 		// Some of each: it can't be told what cost what.
 	case backlog, !pipelines, took.Seconds() < a.costs.now.singles(n):
@@ -205,6 +231,9 @@ func (w *Writer) flush(ctx context.Context) {
 		n := 0
 		switch choose(w.air.costs.now, w.load()) {
 		case hold:
+			if len(w.open.jobs) > 0 && w.air.oldest() == nil {
+				w.air.await(w.open.messages)
+			}
 			return
 		case single:
 			n = 1
@@ -224,12 +253,16 @@ func (w *Writer) flush(ctx context.Context) {
 
 func (w *Writer) load() load {
 	l := load{
-		commands: len(w.open.jobs), messages: w.open.messages, several: w.open.several > 0, queued: w.waitingRoom.waiting() + len(w.again),
-		inFlight: w.air.messages, expected: w.air.expected, pipelines: w.cfg.Durability.pipelines(),
+		commands: len(w.open.jobs), messages: w.open.messages, several: w.open.several > 0,
+		inFlight: w.air.messages, pipelines: w.cfg.Durability.pipelines(),
 	}
-	if l.commands > 0 && w.open.jobs[0].apart {
+	switch {
+	case l.commands > 0 && w.open.jobs[0].apart:
 		// It goes alone: whatever happens to it happens to nobody else.
-		l.commands, l.messages, l.several, l.queued, l.expected = 1, len(w.open.jobs[0].messages), len(w.open.jobs[0].messages) > 1, 0, 0
+		l.commands, l.messages = 1, len(w.open.jobs[0].messages)
+		l.several = l.messages > 1
+	case !w.air.waited:
+		l.queued, l.expected = w.waitingRoom.waiting()+len(w.again), w.air.company()
 	}
 	return l
 }

@@ -214,6 +214,40 @@ func TestTooLargeInASharedAppend(t *testing.T) {
 	}
 }
 
+// Who waits for company is not kept waiting when the others are slow to be read, or turn out to be malformed.
+func TestCompanyThatNeverComes(t *testing.T) {
+	t.Parallel()
+	b := start(t, memory(t), func(c *dispatch.Config) {
+		c.Durability, c.Patience = dispatch.Durability{Fsync: true}, time.Hour
+	})
+	malformed := func(gate <-chan struct{}) dispatch.Submission {
+		return dispatch.Submission{
+			Answer: func(es.Answer) {},
+			Read: func() (es.Command, error) {
+				<-gate
+				return es.Command{}, &es.Refusal{Status: es.StatusInvalid, Code: "bad-body", Message: "by the test"}
+			},
+		}
+	}
+	full, answered := make(chan struct{}), make(chan struct{})
+	b.writer.Offer(malformed(full))
+	answers := make(chan es.Answer, 1)
+	b.writer.Offer(dispatch.Submission{Command: command(pay{Account: "shop", Amount: 1}), Answer: func(a es.Answer) { answers <- a }})
+	for range 100 {
+		b.writer.Offer(malformed(answered))
+	}
+	close(full)
+	defer close(answered)
+	select {
+	case a := <-answers:
+		if a.Status != es.StatusAccepted {
+			t.Errorf("%+v", a)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("no answer")
+	}
+}
+
 // picky refuses every append with an event of one command.
 type picky struct {
 	*estest.Faulty

@@ -167,7 +167,7 @@ func (w *Writer) serve(ctx context.Context) error {
 				return err
 			}
 		case <-w.air.lingered():
-			w.air.expectNothing()
+			w.air.look(w.open.messages)
 		case r := <-w.tails:
 			if err := w.tailRead(ctx, r); err != nil {
 				return err
