@@ -1,6 +1,6 @@
 // Package natsstore keeps the stream of events in JetStream.
 //
-// It owns the [es.Store] over one stream: guarded appends, pipelined, one message each or whole batches; reads and
+// It owns the [es.Store] over one stream: guarded appends, of one message in a pipeline or of whole batches; reads and
 // followers over one unfiltered consumer; creating the stream and refusing one whose configuration is not safe; and, in
 // nats_errors.go, the one place where errors of NATS and JetStream become those of package es.
 //
@@ -8,8 +8,8 @@
 // chain holds (es); what to do after an unclear append ([es.Settle]); and how appends are grouped (es/dispatch).
 //
 // Invariants:
-//   - Every append carries the stream's expected last sequence, so it stands directly after what its sender had seen, or
-//     nowhere. A batch is stored whole or not at all.
+//   - Every append stands directly after the event that its sender had seen, known by its hash, or nowhere. A batch is stored
+//     whole or not at all.
 //   - Tail and Get are answered by the stream's leader, never by a follower that lags behind.
 //   - A reader gives sequences in rising order, each at most once; a gap in the stream itself is passed on, not hidden, so
 //     that the check of the hash chain finds it.
