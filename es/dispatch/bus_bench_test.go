@@ -108,18 +108,18 @@ func prepared(n, accounts int) []es.Command {
 }
 
 // rate gives the commands a second that so many callers get answered.
-func (w *bench) rate(b *testing.B, callers, accounts int) float64 {
-	b.Helper()
+func (b *bench) rate(tb *testing.B, callers, accounts int) float64 {
+	tb.Helper()
 	commands := prepared(int(100_000*slice.Seconds()), accounts)
 	start := time.Now()
-	n := w.load(b, commands, callers, slice)
+	n := b.load(tb, commands, callers, slice)
 	return float64(n) / time.Since(start).Seconds()
 }
 
 // load sends the commands from so many callers, each of whom waits for its answer before the next. It ends with the commands
 // or with the time, and gives how many were answered.
-func (w *bench) load(b *testing.B, commands []es.Command, callers int, limit time.Duration) int {
-	b.Helper()
+func (b *bench) load(tb *testing.B, commands []es.Command, callers int, limit time.Duration) int {
+	tb.Helper()
 	var next, done atomic.Int64
 	var group sync.WaitGroup
 	end := time.Now().Add(limit)
@@ -132,9 +132,9 @@ func (w *bench) load(b *testing.B, commands []es.Command, callers int, limit tim
 				if i >= len(commands) {
 					return
 				}
-				w.writer.Submit(commands[i], answer)
+				b.writer.Submit(commands[i], answer)
 				if a := <-answered; a.Status != es.StatusAccepted {
-					b.Errorf("command %d: %+v", i, a)
+					tb.Errorf("command %d: %+v", i, a)
 					return
 				}
 				done.Add(1)
