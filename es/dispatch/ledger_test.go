@@ -233,8 +233,9 @@ func checkAnswers(t testing.TB, events []es.Event, answers []es.Answer) {
 			}
 		}
 	}
-	mayStand := map[string]bool{}
+	mayStand, said := map[string]bool{}, map[string]es.Status{}
 	for _, a := range answers {
+		said[a.Command] = a.Status
 		stand := byCommand[a.Command]
 		switch a.Status {
 		case es.StatusAccepted:
@@ -254,7 +255,7 @@ func checkAnswers(t testing.TB, events []es.Event, answers []es.Answer) {
 	}
 	for id, stand := range byCommand {
 		if !mayStand[id] {
-			t.Errorf("command %s was not accepted, but event %d stands", id, stand[0].Sequence)
+			t.Errorf("command %s was not accepted (%s), but event %d stands", id, said[id], stand[0].Sequence)
 		}
 	}
 }
