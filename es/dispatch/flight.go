@@ -241,14 +241,26 @@ func (w *Writer) flush(ctx context.Context) {
 			n = fits(w.open.jobs)
 		}
 		f := &flight{begun: w.open.since, jobs: w.open.first(n)}
-		f.before, f.messages = f.jobs[0].before, f.jobs[0].messages
-		for _, j := range f.jobs[1:] {
-			f.messages = append(f.messages[:len(f.messages):len(f.messages)], j.messages...)
-		}
+		f.before, f.messages = f.jobs[0].before, messagesOf(f.jobs)
 		// The append outlives the context: what is on its way is waited for when the writer stops.
 		f.pending = w.cfg.Store.Append(context.WithoutCancel(ctx), f.before, f.messages)
 		w.air.add(f)
 	}
+}
+
+func messagesOf(jobs []*job) []es.Message {
+	if len(jobs) == 1 {
+		return jobs[0].messages
+	}
+	n := 0
+	for _, j := range jobs {
+		n += len(j.messages)
+	}
+	messages := make([]es.Message, 0, n)
+	for _, j := range jobs {
+		messages = append(messages, j.messages...)
+	}
+	return messages
 }
 
 func (w *Writer) load() load {
