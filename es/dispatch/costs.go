@@ -39,10 +39,11 @@ const (
 	// surprise bounds one measurement to so many times what was expected: one hiccup of a disk is no new speed.
 	surprise = 4
 	// forgetting is how far a measurement of one mode moves the other mode's average towards what it is likely to be by now:
-	// as many times its prior as the measured one is of its own, within the bounds of a surprise. So a mode that looked dear
-	// on a bad moment is tried again, and a machine that is slow in all does not make the mode look cheap that is not
-	// measured.
+	// as many times its prior as the measured one is of its own. So a mode that looked dear on a bad moment is tried again, and
+	// a machine that is slow in all does not make the mode look cheap that is not measured.
 	forgetting = 1. / 50
+	// alike bounds how many times slower a machine can be in all; beyond it, it is the mode.
+	alike = 16
 )
 
 // singles says what so many messages cost as appends of their own.
@@ -53,9 +54,9 @@ func (p prices) batched(messages int) float64 { return p.batch + float64(message
 
 // sawSingles takes in how long so many single messages took.
 func (c *costs) sawSingles(messages int, took time.Duration) {
-	each := within(took.Seconds()/float64(messages), c.now.single)
+	each := within(took.Seconds()/float64(messages), c.now.single, surprise)
 	c.now.single += learning * (each - c.now.single)
-	slower := within(c.now.single/c.prior.single, 1)
+	slower := within(c.now.single/c.prior.single, 1, alike)
 	c.now.batch += forgetting * (slower*c.prior.batch - c.now.batch)
 	c.now.message += forgetting * (slower*c.prior.message - c.now.message)
 }
@@ -64,14 +65,15 @@ func (c *costs) sawSingles(messages int, took time.Duration) {
 // messages by their parts in it: small batches tell what a batch costs, large ones what a message does.
 func (c *costs) sawBatch(messages int, took time.Duration) {
 	expected := c.now.batched(messages)
-	wrong := learning * (within(took.Seconds(), expected)/expected - 1)
+	wrong := learning * (within(took.Seconds(), expected, surprise)/expected - 1)
 	fixed := c.now.batch / expected
 	c.now.batch *= 1 + wrong*fixed
 	c.now.message *= 1 + wrong*(1-fixed)
-	slower := within(c.now.batched(messages)/c.prior.batched(messages), 1)
+	slower := within(c.now.batched(messages)/c.prior.batched(messages), 1, alike)
 	c.now.single += forgetting * (slower*c.prior.single - c.now.single)
 }
 
-func within(measured, expected float64) float64 {
-	return min(max(measured, expected/surprise), expected*surprise)
+// within bounds a measurement to so many times what was expected, or as small a part of it.
+func within(measured, expected, times float64) float64 {
+	return min(max(measured, expected/times), expected*times)
 }
