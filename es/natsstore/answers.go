@@ -1,12 +1,15 @@
 package natsstore
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -16,10 +19,13 @@ import (
 // them, and nobody waits but the append itself.
 type answers struct {
 	nc      *nats.Conn
+	stream  string
 	inbox   string
 	timeout time.Duration
-	// done takes the answer to an append in, or why there is none.
-	done func(*appending, *jetstream.PubAck, error)
+	// plain is how the confirmation of a single message begins; its sequence follows. Nearly all answers are such.
+	plain []byte
+	// done takes what an append has come to: stored, or the server's refusal, or why there is no answer.
+	done func(*appending, error)
 	sub  *nats.Subscription
 
 	mu      sync.Mutex
@@ -30,8 +36,11 @@ type answers struct {
 	closed       error // why no more is taken
 }
 
-func newAnswers(nc *nats.Conn, timeout time.Duration, done func(*appending, *jetstream.PubAck, error)) (*answers, error) {
-	w := &answers{nc: nc, inbox: nc.NewInbox() + ".", timeout: timeout, done: done, waiting: map[uint64]*appending{}}
+func newAnswers(nc *nats.Conn, stream string, timeout time.Duration, done func(*appending, error)) (*answers, error) {
+	w := &answers{
+		nc: nc, stream: stream, inbox: nc.NewInbox() + ".", timeout: timeout, plain: fmt.Appendf(nil, `{"stream":%q,"seq":`, stream), done: done,
+		waiting: map[uint64]*appending{},
+	}
 	sub, err := nc.Subscribe(w.inbox+"*", w.take)
 	w.sub = sub
 	return w, err
@@ -70,14 +79,37 @@ func (w *answers) forget(subject string) *appending {
 	return a
 }
 
-// take takes an answer in. One whose append is given up already is dropped.
+// take takes an answer in. One whose append is given up already is dropped. A confirmation of a message that was sent again,
+// and stood already, is as good as the first when it names the right place: the message's id covers its content and all
+// before it.
 func (w *answers) take(m *nats.Msg) {
 	a := w.forget(m.Subject)
 	if a == nil {
 		return
 	}
+	if sequence, ok := w.confirmed(m.Data); ok && sequence == a.end.Sequence {
+		w.done(a, nil)
+		return
+	}
 	ack, err := readAnswer(m)
-	w.done(a, ack, err)
+	if err == nil && (ack.Sequence != a.end.Sequence || ack.Stream != w.stream) {
+		err = errors.Newf("the answer names event %d of stream %s", ack.Sequence, ack.Stream)
+	}
+	w.done(a, err)
+}
+
+// confirmed reads the confirmation of a single message, at a tenth of what any other answer takes.
+func (w *answers) confirmed(data []byte) (uint64, bool) {
+	rest, ok := bytes.CutPrefix(data, w.plain)
+	if !ok {
+		return 0, false
+	}
+	digits, ok := bytes.CutSuffix(rest, []byte("}"))
+	if !ok {
+		return 0, false
+	}
+	sequence, err := strconv.ParseUint(string(digits), 10, 64)
+	return sequence, err == nil
 }
 
 // readAnswer gives the server's confirmation, or a *[jetstream.APIError] or [nats.ErrNoResponders].
@@ -120,7 +152,7 @@ func (w *answers) expire() {
 	}
 	w.mu.Unlock()
 	for _, a := range over {
-		w.done(a, nil, jetstream.ErrAsyncPublishTimeout)
+		w.done(a, jetstream.ErrAsyncPublishTimeout)
 	}
 }
 
@@ -156,7 +188,7 @@ func (w *answers) giveUpIf(lost func(*appending) bool, cause error) {
 	}
 	w.mu.Unlock()
 	for _, a := range over {
-		w.done(a, nil, cause)
+		w.done(a, cause)
 	}
 }
 

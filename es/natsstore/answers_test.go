@@ -42,3 +42,21 @@ func TestReadAnswer(t *testing.T) {
 		}
 	}
 }
+
+// The short way reads nothing that the long way would read otherwise.
+func TestConfirmed(t *testing.T) {
+	t.Parallel()
+	w := answers{plain: []byte(`{"stream":"CATENARY","seq":`)}
+	if n, ok := w.confirmed([]byte(`{"stream":"CATENARY","seq":18446744073709551615}`)); !ok || n != 1<<64-1 {
+		t.Errorf("read %d, %v", n, ok)
+	}
+	for _, data := range []string{
+		"", "{", `{"stream":"CATENARY","seq":`, `{"stream":"CATENARY","seq":}`, `{"stream":"CATENARY","seq":7`, `{"stream":"CATENARY","seq":-7}`,
+		`{"stream":"CATENARY","seq":7,"duplicate": true}`, `{"stream":"OTHER","seq":7}`, `{"stream":"CATENARY","domain":"hub","seq":7}`,
+		`{"stream":"CATENARY","seq":0,"error":{"code":400}}`, `{"stream":"CATENARY","seq":99999999999999999999}`,
+	} {
+		if n, ok := w.confirmed([]byte(data)); ok {
+			t.Errorf("%s is read as a confirmation of %d", data, n)
+		}
+	}
+}

@@ -98,20 +98,21 @@ func (s *Store) prepare(a *appending, g guard, batch []es.Message) ([]*nats.Msg,
 		batchID = nuid.Next() // new for every try: the server may still hold messages of an earlier one
 	}
 	for i, m := range batch {
-		msg := toNATS(m)
+		own := serverHeaders{values: make([]string, 0, 4)}
 		if i == 0 {
-			g.set(msg.Header)
+			g.set(&own)
 		}
 		if i == len(batch)-1 && a.identified {
-			msg.Header[jetstream.MsgIDHeader] = []string{messageID(a.end.Hash)}
+			own.set(jetstream.MsgIDHeader, messageID(a.end.Hash))
 		}
 		if batchID != "" {
-			msg.Header[headerBatchID] = []string{batchID}
-			msg.Header[headerBatchSequence] = []string{strconv.Itoa(i + 1)}
+			own.set(headerBatchID, batchID)
+			own.set(headerBatchSequence, strconv.Itoa(i+1))
 			if i == len(batch)-1 {
-				msg.Header[headerBatchCommit] = []string{"1"}
+				own.set(headerBatchCommit, "1")
 			}
 		}
+		msg := toNATS(m, &own)
 		size := storedSize(msg)
 		if size > limit {
 			return nil, tooLarge(m, "it has %d bytes with its headers, the limit is %d", size, limit)
@@ -157,14 +158,10 @@ func (s *Store) send(a *appending, messages []*nats.Msg) error {
 	return nil
 }
 
-// answered takes the answer to an append in. A confirmation of a message that was sent again, and stood already, is as
-// good when it names the right place: the message's id covers its content and all before it.
-func (s *Store) answered(a *appending, ack *jetstream.PubAck, err error) {
-	switch {
-	case err != nil:
+// answered takes in what an append has come to.
+func (s *Store) answered(a *appending, err error) {
+	if err != nil {
 		err = a.wrap(answerError(err))
-	case ack.Sequence != a.end.Sequence || ack.Stream != s.config.Stream:
-		err = errors.Mark(a.wrap(errors.Newf("the answer names event %d of stream %s", ack.Sequence, ack.Stream)), es.ErrUnclear)
 	}
 	s.settle(a, err)
 }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/cockroachdb/errors"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"catenary/es"
@@ -25,10 +24,10 @@ type guard struct {
 // messageID gives an event's id for the server: 64 bits of its hash, which covers all that stands before it.
 func messageID(h es.Hash) string { return hex.EncodeToString(h[:8]) }
 
-func (g guard) set(header nats.Header) {
-	header[jetstream.ExpectedLastSeqHeader] = []string{strconv.FormatUint(g.sequence, 10)}
+func (g guard) set(h *serverHeaders) {
+	h.set(jetstream.ExpectedLastSeqHeader, strconv.FormatUint(g.sequence, 10))
 	if g.id != "" {
-		header[jetstream.ExpectedLastMsgIDHeader] = []string{g.id}
+		h.set(jetstream.ExpectedLastMsgIDHeader, g.id)
 	}
 }
 

@@ -12,13 +12,28 @@ import (
 // serverPrefix starts the headers that belong to the server: guards and batches. They are no part of an event.
 const serverPrefix = "Nats-"
 
+// serverHeaders are the server's own headers of one message.
+type serverHeaders struct {
+	names  [5]string
+	values []string
+}
+
+func (h *serverHeaders) set(name, value string) {
+	h.names[len(h.values)] = name
+	h.values = append(h.values, value)
+}
+
 // toNATS copies a message, since its headers gain the server's.
-func toNATS(m es.Message) *nats.Msg {
-	header := make(nats.Header, len(m.Header)+4)
+func toNATS(m es.Message, own *serverHeaders) *nats.Msg {
+	// A map for one more than it has to hold may be twice as large.
+	header := make(nats.Header, len(m.Header)+len(own.values))
 	for name, values := range m.Header {
 		if !strings.HasPrefix(name, serverPrefix) {
 			header[name] = values
 		}
+	}
+	for i := range own.values {
+		header[own.names[i]] = own.values[i : i+1 : i+1]
 	}
 	return &nats.Msg{Subject: m.Subject, Header: header, Data: m.Body}
 }

@@ -67,7 +67,7 @@ func Open(ctx context.Context, nc *nats.Conn, config Config) (*Store, error) {
 		return nil, err
 	}
 	s.learn(found)
-	if s.answers, err = newAnswers(nc, config.AckTimeout, s.answered); err != nil {
+	if s.answers, err = newAnswers(nc, config.Stream, config.AckTimeout, s.answered); err != nil {
 		return nil, errors.Mark(errors.Wrapf(err, "listen for the answers of event stream %s", config.Stream), es.ErrUnavailable)
 	}
 	s.status = nc.StatusChanged(nats.RECONNECTING, nats.CONNECTED, nats.CLOSED)
