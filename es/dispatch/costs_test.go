@@ -41,11 +41,24 @@ func TestCostsFollowTheDisk(t *testing.T) {
 func TestCostsOfASlowMachine(t *testing.T) {
 	t.Parallel()
 	c := priorCosts(Durability{})
-	for range 1000 {
+	for range 100_000 {
 		c.sawSingles(1, 140*time.Microsecond)
 		if l := (load{commands: 64, messages: 64, pipelines: true}); choose(c.now, l) != single {
 			t.Fatalf("batches are chosen at %+v", c.now)
 		}
+	}
+}
+
+// What lands in one moment, and not for a while before, counts in sum.
+func TestCostsOfUnevenLandings(t *testing.T) {
+	t.Parallel()
+	c := priorCosts(Durability{})
+	for range 3000 {
+		c.sawSingles(1, 990*time.Microsecond)
+		c.sawSingles(99, 10*time.Microsecond)
+	}
+	if got := c.now.singles(1); got < 9e-6 || got > 11e-6 {
+		t.Errorf("a single is thought to cost %.7f s, it costs 0.00001", got)
 	}
 }
 
@@ -60,7 +73,7 @@ func TestCostsForget(t *testing.T) {
 	if choose(c.now, many) != single {
 		t.Fatalf("batches are chosen at %+v", c.now)
 	}
-	for range 2000 {
+	for range 30_000 { // a dozen seconds of them
 		c.sawSingles(1, 450*time.Microsecond)
 	}
 	if choose(c.now, many) != batch {
