@@ -91,14 +91,19 @@ func (w *World) foldModule(e es.Event, fact events.Module) error {
 	if err != nil {
 		return err
 	}
-	name = w.share(name)
 	for _, r := range before.Requires {
 		w.requirers.Remove(r, name)
 	}
-	for _, r := range after.Requires {
+	w.require(name, after.Requires)
+	return nil
+}
+
+// require keeps what a module requires.
+func (w *World) require(name string, requires []string) {
+	name = w.share(name)
+	for _, r := range requires {
 		w.requirers.Add(w.share(r), name)
 	}
-	return nil
 }
 
 func (w *World) foldBuild(e es.Event, fact events.Build) error {
@@ -136,17 +141,22 @@ func (w *World) foldAssignment(e es.Event, fact events.Assignment) error {
 	if err != nil || before.Status == after.Status {
 		return err
 	}
-	names, err := es.SplitKey(e.Ref.Key)
+	return w.place(e.Ref.Key, after)
+}
+
+// place keeps where an assignment stands or waits.
+func (w *World) place(key string, s assignment.State) error {
+	names, err := es.SplitKey(key)
 	if err != nil || len(names) != 2 {
-		return errors.Newf("%q is no key of an assignment", e.Ref.Key)
+		return errors.Newf("%q is no key of an assignment", key)
 	}
 	nodeName, moduleName := w.share(names[0]), w.share(names[1])
-	if after.Stands() {
+	if s.Stands() {
 		w.standingOf.Add(moduleName, nodeName)
 	} else {
 		w.standingOf.Remove(moduleName, nodeName)
 	}
-	if after.Stands() || after.Status == assignment.Pending {
+	if s.Stands() || s.Status == assignment.Pending {
 		w.assignedOn.Add(nodeName, moduleName)
 	} else {
 		w.assignedOn.Remove(nodeName, moduleName)
@@ -163,7 +173,10 @@ func (w *World) foldLease(e es.Event, fact events.Lease) error {
 		w.fences.Delete(before.Fence)
 	}
 	if after.Status == lease.Held {
-		w.fences.Put(after.Fence, e.Ref.Key)
+		w.fences.Put(after.Fence, strings.Clone(e.Ref.Key))
+	}
+	if _, ok := w.renewed.Get(e.Ref.Key); ok && before.Fence != after.Fence {
+		w.renewed.Delete(e.Ref.Key)
 	}
 	return nil
 }
@@ -179,8 +192,8 @@ func (w *World) Note(c es.Command) {
 	default:
 		return
 	}
-	if in, ok := w.leases.Get(c.Ref.Key); ok {
-		in.state = in.state.Renew(holder, c.Received)
-		w.leases.Put(c.Ref.Key, in)
+	before := w.lease(c.Ref.Key)
+	if after := before.Renew(holder, c.Received); after != before {
+		w.renewed.Put(c.Ref.Key, after.Renewed)
 	}
 }

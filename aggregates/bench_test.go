@@ -1,6 +1,7 @@
 package aggregates_test
 
 import (
+	"bytes"
 	"fmt"
 	"runtime"
 	"testing"
@@ -10,6 +11,9 @@ import (
 	"catenary/es"
 	"catenary/events"
 )
+
+// instances is how many a large world has, at least.
+const instances = 1_000_000
 
 // million fills a world with a million instances: 10,000 nodes, 1,000 modules, 50 of which stand on each node, in one of
 // many versions, and the builds, commits and publications these come from. It gives the bytes of memory per instance.
@@ -52,7 +56,7 @@ func million(b *testing.B) (l *ledger, bytesPerInstance float64) {
 			}))
 		}
 	}
-	if count < 1_000_000 {
+	if count < instances {
 		b.Fatalf("only %d instances", count)
 	}
 	return l, float64(heap()-before) / float64(count)
@@ -127,6 +131,44 @@ func BenchmarkAssign(b *testing.B) {
 			l.world.Rollback(mark)
 			l.world.Release(mark)
 		}
+	})
+}
+
+// BenchmarkSnapshot measures writing and reading a world of a million instances, and the memory that one takes that was read.
+func BenchmarkSnapshot(b *testing.B) {
+	l, _ := million(b)
+	var data bytes.Buffer
+	b.Run("write", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			data.Reset()
+			if err := l.world.Snapshot(&data); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(data.Len())/instances, "B/instance")
+	})
+	l.world = nil
+	b.Run("restore", func(b *testing.B) {
+		var bytesPerInstance float64
+		b.ReportAllocs()
+		for b.Loop() {
+			b.StopTimer()
+			before := heap()
+			w, err := aggregates.NewWorld(aggregates.Config{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.StartTimer()
+			if err := w.Restore(bytes.NewReader(data.Bytes())); err != nil {
+				b.Fatal(err)
+			}
+			b.StopTimer()
+			bytesPerInstance = float64(heap()-before) / instances
+			runtime.KeepAlive(w)
+			b.StartTimer()
+		}
+		b.ReportMetric(bytesPerInstance, "B/instance")
 	})
 }
 

@@ -52,7 +52,7 @@ func (w *World) decide(c es.Command) ([]es.KeyedEvent, error) {
 	case events.AggregateFreeze:
 		return freeze.Decide(w.freezes.state(key), c)
 	case events.AggregateLease:
-		return lease.Decide(w, w.leases.state(key), c)
+		return lease.Decide(w, w.lease(key), c)
 	case events.AggregateWriter:
 		return writer.Decide(c)
 	}

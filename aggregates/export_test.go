@@ -44,6 +44,9 @@ func (w *World) Dump() map[string]string {
 	for fence, key := range w.fences.All() {
 		d[fmt.Sprint("fence ", fence)] = key
 	}
+	for key, at := range w.renewed.All() {
+		d["renewed "+key] = fmt.Sprint(at)
+	}
 	return d
 }
 

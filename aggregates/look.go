@@ -9,6 +9,7 @@ import (
 	"catenary/aggregates/assignment"
 	"catenary/aggregates/build"
 	"catenary/aggregates/freeze"
+	"catenary/aggregates/lease"
 	"catenary/aggregates/module"
 	"catenary/aggregates/node"
 	"catenary/aggregates/publication"
@@ -85,6 +86,15 @@ func reference(key string) (events.Reference, error) {
 		return events.Reference{Package: &events.Package{Name: names[0], Version: names[1]}}, nil
 	}
 	return events.Reference{}, errors.Newf("%q is no key of a publication", key)
+}
+
+// lease gives the state of a lease with what was noted of it.
+func (w *World) lease(key string) lease.State {
+	s := w.leases.state(key)
+	if at, ok := w.renewed.Get(key); ok {
+		s.Renewed = at
+	}
+	return s
 }
 
 // WriterStarted is when the present writer began, in nanoseconds since 1970.

@@ -1,6 +1,7 @@
 package aggregates_test
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"testing"
@@ -95,7 +96,8 @@ func (p past) world(t *rapid.T) *aggregates.World {
 	return w
 }
 
-// TestWorldIsTheFoldOfItsPast sends anything in any order, with marks, going back and forgetting in between, and demands
+// TestWorldIsTheFoldOfItsPast sends anything in any order, with marks, going back, forgetting and restarts from snapshots in
+// between, and demands
 // that the world always is what a fresh fold of what has happened gives, and that what must never be so never is.
 func TestWorldIsTheFoldOfItsPast(t *testing.T) {
 	t.Parallel()
@@ -108,7 +110,7 @@ func TestWorldIsTheFoldOfItsPast(t *testing.T) {
 			past past
 		}
 		var marks []saved
-		now := day
+		now, sequence := day, uint64(0)
 		// A few facts to begin with, so that most commands find something.
 		send := func(p es.Payload, effective time.Time, backfill bool) {
 			now = now.Add(time.Second)
@@ -126,7 +128,8 @@ func TestWorldIsTheFoldOfItsPast(t *testing.T) {
 			}
 			chain := &estest.Chain{}
 			for _, f := range facts {
-				e := stored(t, registry, chain, c, f, uint64(len(happened)+1), world.Version(f.Ref)+1)
+				sequence++
+				e := stored(t, registry, chain, c, f, sequence, world.Version(f.Ref)+1)
 				if err := world.Apply(e); err != nil {
 					t.Fatal(err)
 				}
@@ -162,6 +165,20 @@ func TestWorldIsTheFoldOfItsPast(t *testing.T) {
 					i := rapid.IntRange(0, len(marks)-1).Draw(t, "up to")
 					world.Release(marks[i].mark)
 					marks = marks[i+1:]
+				}
+			},
+			"restore": func(t *rapid.T) {
+				// What was only noted is lost.
+				happened = slices.DeleteFunc(slices.Clone(happened), func(step any) bool { _, noted := step.(es.Command); return noted })
+				folded, data := happened.world(t), snapshotOf(t, world)
+				world, marks = restored(t, data), nil
+				if !bytes.Equal(data, snapshotOf(t, world)) {
+					t.Fatal("the snapshot of what was restored has other bytes")
+				}
+				for range 5 {
+					now = now.Add(time.Second)
+					p := anyCommand(t)
+					sameDecision(t, folded, world, es.Command{Ref: p.Ref(), Verb: p.Verb(), Data: p, Actor: "a", Received: now})
 				}
 			},
 			"": func(t *rapid.T) {

@@ -51,6 +51,8 @@ type World struct {
 	reusable *journal.Table[string, string]
 	// fences holds the present leases' fences with the keys of their leases.
 	fences *journal.Table[uint64, string]
+	// renewed is when present leases were last renewed without an event, in nanoseconds since 1970. It is no part of the fold.
+	renewed *journal.Table[string, int64]
 }
 
 // instance is one aggregate instance.
@@ -108,6 +110,7 @@ func NewWorld(cfg Config) (*World, error) {
 		published:  journal.NewTimeline[string, string](log),
 		reusable:   journal.NewTable[string, string](log),
 		fences:     journal.NewTable[uint64, string](log),
+		renewed:    journal.NewTable[string, int64](log),
 	}, nil
 }
 

@@ -51,11 +51,14 @@ func (s State) Stands() bool { return s.Status == Standing }
 
 // Run gives what is to be run; it is empty when nothing stands or waits.
 func (s State) Run() Run {
-	if s.Status != Standing && s.Status != Pending {
+	if !s.runs() {
 		return Run{}
 	}
 	return s.run.Value()
 }
+
+// runs says whether there is something to be run.
+func (s State) runs() bool { return s.Status == Standing || s.Status == Pending }
 
 // RequiredBy names the modules that pulled it in. It is empty for what was assigned for its own sake.
 func (s State) RequiredBy() []string {

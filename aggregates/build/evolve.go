@@ -30,7 +30,9 @@ func Evolve(s State, fact events.Build, bytes int) State {
 	case events.BuildSucceeded:
 		return s.answered(Succeeded, e)
 	case events.BuildFailed:
-		return s.answered(Failed, e)
+		s = s.answered(Failed, e)
+		s.Module, s.Commit = "", "" // nothing comes of it any more
+		return s
 	case events.BuildPublished:
 		s.Published = e.Reference
 		return s

@@ -44,7 +44,7 @@ type State struct {
 	Bytes uint32
 	// Spec stands for what it was asked to make, Outcome for what became of it: why it was not asked, or its outcome.
 	Spec, Outcome content.Digest
-	// Module and Commit are what it was asked to make.
+	// Module and Commit are what it was asked to make. They are dropped when it failed: nothing can come of it then.
 	Module, Commit string
 	// ReuseKey is kept until there is an outcome.
 	ReuseKey string

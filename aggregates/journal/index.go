@@ -60,13 +60,9 @@ func (x *Index[K, M]) First(key K, n int) []M {
 
 // Add puts a member into a key's set. Adding it again changes nothing.
 func (x *Index[K, M]) Add(key K, member M) {
-	if x.Has(key, member) {
-		return
-	}
-	if x.log.Open() {
+	if x.add(key, member) && x.log.Open() {
 		x.log.Remember(func() { x.remove(key, member) })
 	}
-	x.add(key, member)
 }
 
 // Remove takes a member out of a key's set. Removing one that is not there changes nothing.
@@ -80,13 +76,14 @@ func (x *Index[K, M]) Remove(key K, member M) {
 	x.remove(key, member)
 }
 
-func (x *Index[K, M]) add(key K, member M) {
+// add says whether the member is new.
+func (x *Index[K, M]) add(key K, member M) bool {
 	s := x.sets[key]
 	if s == nil {
 		s = &set[M]{}
 		x.sets[key] = s
 	}
-	s.add(member)
+	return s.add(member)
 }
 
 func (x *Index[K, M]) remove(key K, member M) {
@@ -116,19 +113,25 @@ func (s *set[M]) has(m M) bool {
 	return slices.Contains(s.few, m)
 }
 
-func (s *set[M]) add(m M) {
-	if s.many == nil && len(s.few) < fewMembers {
-		s.few = append(s.few, m)
-		return
-	}
+// add says whether the member is new.
+func (s *set[M]) add(m M) bool {
 	if s.many == nil {
+		if slices.Contains(s.few, m) {
+			return false
+		}
+		if len(s.few) < fewMembers {
+			s.few = append(s.few, m)
+			return true
+		}
 		s.many = make(map[M]struct{}, 2*fewMembers)
 		for _, f := range s.few {
 			s.many[f] = struct{}{}
 		}
 		s.few = nil
 	}
+	before := len(s.many)
 	s.many[m] = struct{}{}
+	return len(s.many) > before
 }
 
 // remove leaves a large set large: one that grew once will grow again.

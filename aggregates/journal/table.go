@@ -22,6 +22,16 @@ func (t *Table[K, V]) Get(key K) (V, bool) {
 	return v, ok
 }
 
+// Reserve makes room for a number of rows in an empty table.
+func (t *Table[K, V]) Reserve(rows int) {
+	if len(t.rows) == 0 {
+		t.rows = make(map[K]V, rows)
+	}
+}
+
+// Len gives the number of rows.
+func (t *Table[K, V]) Len() int { return len(t.rows) }
+
 // All gives every key with its value, in no order.
 func (t *Table[K, V]) All() iter.Seq2[K, V] { return maps.All(t.rows) }
 

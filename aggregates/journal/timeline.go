@@ -3,29 +3,31 @@ package journal
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 )
 
 // Timeline holds, for each key, entries in the order of a time and, at equal times, of a sequence.
 type Timeline[K comparable, V any] struct {
 	log   *Log
-	lines map[K][]entry[V]
+	lines map[K][]Entry[V]
 }
 
-type entry[V any] struct {
-	at       int64
-	sequence uint64
-	value    V
+// Entry is a value at its place in time.
+type Entry[V any] struct {
+	At       int64
+	Sequence uint64
+	Value    V
 }
 
 // NewTimeline returns an empty timeline whose changes the log remembers.
 func NewTimeline[K comparable, V any](log *Log) *Timeline[K, V] {
-	return &Timeline[K, V]{log: log, lines: map[K][]entry[V]{}}
+	return &Timeline[K, V]{log: log, lines: map[K][]Entry[V]{}}
 }
 
 // Insert puts a value at its place. A time and a sequence MUST be used only once for a key.
 func (t *Timeline[K, V]) Insert(key K, at int64, sequence uint64, value V) {
-	e := entry[V]{at: at, sequence: sequence, value: value}
+	e := Entry[V]{At: at, Sequence: sequence, Value: value}
 	place, _ := slices.BinarySearchFunc(t.lines[key], e, byTime)
 	if t.log.Open() {
 		t.log.Remember(func() { t.remove(key, place) })
@@ -41,15 +43,18 @@ func (t *Timeline[K, V]) remove(key K, place int) {
 	}
 }
 
-func byTime[V any](a, b entry[V]) int {
-	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.sequence, b.sequence))
+func byTime[V any](a, b Entry[V]) int {
+	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Sequence, b.Sequence))
 }
+
+// All gives every key with its entries in order, the keys in none.
+func (t *Timeline[K, V]) All() iter.Seq2[K, []Entry[V]] { return maps.All(t.lines) }
 
 // Newest gives a key's values, newest first.
 func (t *Timeline[K, V]) Newest(key K) iter.Seq[V] {
 	return func(yield func(V) bool) {
 		for _, e := range slices.Backward(t.lines[key]) {
-			if !yield(e.value) {
+			if !yield(e.Value) {
 				return
 			}
 		}

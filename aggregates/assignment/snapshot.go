@@ -1,0 +1,76 @@
+package assignment
+
+import (
+	"unique"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/aggregates/snapshot"
+)
+
+// Snapshots writes and reads the states of one snapshot. Many nodes run the same: what is run stands in it once.
+type Snapshots struct {
+	numbers map[unique.Handle[Run]]uint64
+	runs    []unique.Handle[Run]
+}
+
+// newRun is written for a run that stands here for the first time; others are numbers above it.
+const newRun = 0
+
+// Snapshot writes a state.
+func (x *Snapshots) Snapshot(s State, w *snapshot.Writer) {
+	w.Number(uint64(s.Status))
+	w.Number(uint64(s.ToldBytes))
+	w.Number(uint64(s.SeenBytes))
+	w.Digest(s.Observed)
+	if s.runs() {
+		x.writeRun(s.run, w)
+	}
+	w.Flag(s.extra != nil)
+	if s.extra != nil {
+		w.Texts(s.extra.requiredBy)
+		w.Blob(s.extra.provisioning)
+	}
+}
+
+func (x *Snapshots) writeRun(run unique.Handle[Run], w *snapshot.Writer) {
+	if n, ok := x.numbers[run]; ok {
+		w.Number(n)
+		return
+	}
+	if x.numbers == nil {
+		x.numbers = map[unique.Handle[Run]]uint64{}
+	}
+	x.numbers[run] = newRun + 1 + uint64(len(x.numbers))
+	w.Number(newRun)
+	r := run.Value()
+	for _, text := range []string{r.Artifact, r.Package, r.Version, r.Build, r.Commit, r.Rollout} {
+		w.Text(text)
+	}
+}
+
+// Restored reads a state.
+func (x *Snapshots) Restored(r *snapshot.Reader) State {
+	s := State{Status: Status(r.Kind(uint8(Ended) + 1)), ToldBytes: r.Small(), SeenBytes: r.Small(), Observed: r.Digest()}
+	if s.runs() {
+		s.run = x.readRun(r)
+	}
+	if r.Flag() {
+		s.extra = &extra{requiredBy: r.Texts(), provisioning: r.Blob()}
+	}
+	return s
+}
+
+func (x *Snapshots) readRun(r *snapshot.Reader) unique.Handle[Run] {
+	n := r.Number()
+	switch {
+	case n == newRun:
+		run := unique.Make(Run{Artifact: r.Text(), Package: r.Text(), Version: r.Text(), Build: r.Text(), Commit: r.Text(), Rollout: r.Text()})
+		x.runs = append(x.runs, run)
+		return run
+	case n-newRun-1 < uint64(len(x.runs)):
+		return x.runs[n-newRun-1]
+	}
+	r.Fail(errors.Newf("run %d is not known", n))
+	return unique.Make(Run{})
+}
