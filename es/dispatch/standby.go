@@ -17,7 +17,7 @@ const followPause = time.Second
 // time. It gives the errors of Run that say that the stream can't be understood.
 func (w *Writer) Follow(ctx context.Context) error {
 	for {
-		err := w.fold(w.cfg.Store.Follow(ctx, w.confirmed.Sequence))
+		err := w.follow(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -31,4 +31,15 @@ func (w *Writer) Follow(ctx context.Context) error {
 		case <-time.After(followPause):
 		}
 	}
+}
+
+// follow comes to the stream's end as a start does, and goes on from there.
+func (w *Writer) follow(ctx context.Context) error {
+	if err := w.load(ctx); err != nil {
+		return err
+	}
+	if err := w.catchUp(ctx); err != nil {
+		return err
+	}
+	return w.takeIn(w.cfg.Store.Follow(ctx, w.confirmed.Sequence))
 }

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"iter"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -12,13 +13,48 @@ import (
 	"catenary/es"
 )
 
+// forgetEvery is how many events are folded before old command ids are looked for.
+const forgetEvery = 10_000
+
 func sequenceText(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// start brings the writer to the end of the stream, from the newest base or from the first event, and records its start.
+func (w *Writer) start(ctx context.Context) error {
+	began := time.Now()
+	if err := w.patiently(ctx, w.load); err != nil {
+		return err
+	}
+	loaded, from := time.Since(began), w.confirmed.Sequence
+	if err := w.takeOver(ctx); err != nil {
+		return err
+	}
+	w.cfg.Logger.Info("world folded", "snapshot", w.base, "loading", loaded, "sequence", w.confirmed.Sequence, "reading", time.Since(began)-loaded)
+	if w.confirmed.Sequence >= from+uint64(w.cfg.SnapshotEvery) {
+		// The next start would take as long as this one did: nothing else has this fold at rest.
+		w.keep(ctx)
+	}
+	return nil
+}
+
+// load takes over what the newest base holds, once.
+func (w *Writer) load(ctx context.Context) error {
+	if w.loaded {
+		return nil
+	}
+	f, err := w.cfg.load(ctx, unpaced)
+	if err != nil {
+		return err
+	}
+	w.model, w.memory, w.confirmed, w.head, w.base = f.model, f.memory, f.head, f.head, f.head.Sequence
+	w.loaded = true
+	return nil
+}
 
 // takeOver takes in all that stands after the confirmed head, then records that this writer goes on from there, which no
 // other can have overtaken. While others append at the same time it reads on and tries again.
 func (w *Writer) takeOver(ctx context.Context) error {
 	for {
-		if err := w.takeIn(ctx); err != nil {
+		if err := w.patiently(ctx, w.catchUp); err != nil {
 			return err
 		}
 		f, err := w.startFlight()
@@ -63,12 +99,12 @@ func (w *Writer) startFlight() (*flight, error) {
 	return &flight{jobs: []*job{j}, messages: j.messages, before: j.before}, nil
 }
 
-// takeIn catches up, trying again while the store can't be reached. Senders who wait meanwhile are told unknown in time.
-func (w *Writer) takeIn(ctx context.Context) error {
+// patiently reads, trying again while the store can't be reached. Senders who wait meanwhile are told unknown in time.
+func (w *Writer) patiently(ctx context.Context, read func(context.Context) error) error {
 	pace := backoff.NewExponentialBackOff()
 	pace.MaxInterval = w.cfg.Patience / 4
 	for {
-		err := w.catchUp(ctx)
+		err := read(ctx)
 		if !errors.Is(err, es.ErrUnavailable) || ctx.Err() != nil {
 			return err
 		}
@@ -85,16 +121,15 @@ func (w *Writer) takeIn(ctx context.Context) error {
 // catchUp folds what stands after the confirmed head. It MUST be called without an upper layer. After an error marked
 // es.ErrUnavailable it can be called again: it goes on where it stopped.
 func (w *Writer) catchUp(ctx context.Context) error {
-	if err := w.fold(w.cfg.Store.Read(ctx, w.confirmed.Sequence)); err != nil {
-		return err
-	}
-	w.head = w.confirmed
-	w.memory.forget(w.cfg.Now())
-	return nil
+	f := &fold{model: w.model, memory: w.memory, head: w.confirmed}
+	err := f.replay(ctx, w.cfg, runtime.GOMAXPROCS(0))
+	w.confirmed, w.head = f.head, f.head
+	w.model.Release(w.model.Mark())
+	return err
 }
 
-// fold takes in what stands after the confirmed head.
-func (w *Writer) fold(messages iter.Seq2[es.Message, error]) error {
+// takeIn folds messages as they come.
+func (w *Writer) takeIn(messages iter.Seq2[es.Message, error]) error {
 	for m, err := range es.VerifyChain(&w.confirmed, messages) {
 		if err != nil {
 			return errors.Wrapf(err, "read the stream after event %d", w.confirmed.Sequence)
@@ -107,23 +142,10 @@ func (w *Writer) fold(messages iter.Seq2[es.Message, error]) error {
 			return errors.Wrapf(err, "apply event %d", e.Sequence)
 		}
 		w.model.Release(w.model.Mark())
-		w.foreign.add(w.memory, e)
+		w.memory.extend(e.Command.Ref, e.Command.ID, e.Sequence)
+		if e.Sequence%forgetEvery == 0 {
+			w.memory.forget(w.cfg.Now())
+		}
 	}
 	return nil
-}
-
-// commandRun gathers the events of one command, which stand side by side. A read may end between two of them.
-type commandRun struct {
-	ref   es.Ref
-	id    string
-	place place
-}
-
-func (r *commandRun) add(m *memory, e es.Event) {
-	if e.Command.Ref == r.ref && e.Command.ID == r.id && e.Sequence == r.place.last()+1 {
-		r.place = placeOf(r.place.sequence(), r.place.count()+1)
-	} else {
-		*r = commandRun{ref: e.Command.Ref, id: e.Command.ID, place: placeOf(e.Sequence, 1)}
-	}
-	m.put(r.ref, r.id, r.place)
 }

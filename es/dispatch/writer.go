@@ -23,6 +23,12 @@ type Config struct {
 	Now func() time.Time
 	// NewID gives ids for events and for the writer's own commands (UUIDv7).
 	NewID func() string
+	// Snapshots keeps what the fold of the stream gave, so that a start need not read all of it. Nil means that every start
+	// does. With it, the models of NewModel MUST be [Restorable], and NewModel may be called from any goroutine.
+	Snapshots Snapshots
+	// SnapshotEvery is how many events may come after a base before the next is made. Zero means 100,000: one or two seconds
+	// of reading.
+	SnapshotEvery int
 	// Actor is the opaque id the writer's own events carry.
 	Actor string
 	// Durability is that of the store.
@@ -42,8 +48,13 @@ func (c Config) validate() (Config, error) {
 	switch {
 	case c.Store == nil, c.Registry == nil, c.NewModel == nil, c.Start == nil, c.Now == nil, c.NewID == nil:
 		return c, errors.New("writer: Store, Registry, NewModel, Start, Now and NewID must be set")
-	case c.QueueLimit < 0, c.QueueBytes < 0, c.Patience < 0:
-		return c, errors.New("writer: QueueLimit, QueueBytes and Patience can't be negative")
+	case c.QueueLimit < 0, c.QueueBytes < 0, c.Patience < 0, c.SnapshotEvery < 0:
+		return c, errors.New("writer: QueueLimit, QueueBytes, Patience and SnapshotEvery can't be negative")
+	case c.Snapshots != nil && c.form() == "":
+		return c, errors.Newf("writer: a %T can't be restored from Snapshots", c.NewModel())
+	}
+	if c.SnapshotEvery == 0 {
+		c.SnapshotEvery = 100_000
 	}
 	if c.QueueLimit == 0 {
 		c.QueueLimit = 8192
@@ -76,10 +87,11 @@ type Writer struct {
 
 	model  es.Decider
 	memory *memory
-	// foreign is the last command whose events were read from the stream rather than decided here.
-	foreign commandRun
 	// confirmed is the head of what is known to stand, head that of what is decided on top of it.
 	confirmed, head es.Head
+	// base is the event of the newest base known, zero when there is none; loaded says that it was looked for.
+	base   uint64
+	loaded bool
 
 	open    open   // decided, with events, not handed to the store yet
 	air     air    // handed to the store, not answered yet
@@ -132,11 +144,17 @@ func (w *Writer) Run(ctx context.Context) error {
 	feeders.Go(func() { w.sweep(ctx) })
 	defer feeders.Wait()
 	defer cancel()
-	err := w.takeOver(ctx)
+	err := w.start(ctx)
 	if err == nil {
 		close(w.ready)
 		w.cfg.Logger.Info("writer ready", "sequence", w.confirmed.Sequence)
+		stopMerging := w.mergeBeside(ctx)
 		err = w.serve(ctx)
+		w.abandon() // nobody has to wait for the snapshot
+		stopMerging()
+		if err == nil {
+			w.keepLast(ctx)
+		}
 	}
 	if ctx.Err() != nil && errors.IsAny(err, es.ErrUnclear, es.ErrUnavailable) {
 		return nil
