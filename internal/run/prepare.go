@@ -53,6 +53,9 @@ func prepareWriter(ctx context.Context, nc *nats.Conn, options topology.Options)
 	if err := natsstore.Ensure(ctx, nc, options); err != nil {
 		return err
 	}
+	if err := natsstore.EnsureSnapshots(ctx, nc, options); err != nil {
+		return err
+	}
 	if err := natskv.Ensure(ctx, nc, topology.Actors(options)); err != nil {
 		return err
 	}

@@ -76,15 +76,17 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 
 // writerPart is a writer's process, over all its turns.
 type writerPart struct {
-	nc     *nats.Conn
-	cfg    WriterConfig
-	log    *slog.Logger
-	ready  func()
-	store  *natsstore.Store
-	intake *dispatch.Intake
-	inbox  *dispatch.InboxStore
-	actor  string
-	baton  *dispatch.Baton // nil for one that contends
+	nc    *nats.Conn
+	cfg   WriterConfig
+	log   *slog.Logger
+	ready func()
+	store *natsstore.Store
+	// snapshots are those of the writer's world.
+	snapshots *natsstore.Snapshots
+	intake    *dispatch.Intake
+	inbox     *dispatch.InboxStore
+	actor     string
+	baton     *dispatch.Baton // nil for one that contends
 }
 
 func (p *writerPart) prepare(ctx context.Context) error {
@@ -111,6 +113,9 @@ func (p *writerPart) prepare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+	}
+	if p.snapshots, err = natsstore.OpenSnapshots(ctx, p.nc, natsstore.Config{}); err != nil {
+		return err
 	}
 	p.store, err = natsstore.Open(ctx, p.nc, natsstore.Config{})
 	return err
@@ -142,7 +147,7 @@ func (p *writerPart) turns(ctx context.Context) error {
 // turn stands by until it is this process's turn, and then works until the context ends or another process takes over. It gives
 // errors marked dispatch.ErrBatonLost, and why the writer can't go on.
 func (p *writerPart) turn(ctx context.Context) error {
-	writer, err := newWriter(p.cfg, p.store, p.actor, p.log)
+	writer, err := newWriter(p.cfg, p.store, p.snapshots, p.actor, p.log)
 	if err != nil {
 		return err
 	}
@@ -248,7 +253,7 @@ func newIntake(ctx context.Context, nc *nats.Conn, log *slog.Logger) (*dispatch.
 	return &dispatch.Intake{Decoder: commands.Commands(), Actors: actors, NewID: newID, Logger: log}, nil
 }
 
-func newWriter(c WriterConfig, store es.Store, actor string, log *slog.Logger) (*dispatch.Writer, error) {
+func newWriter(c WriterConfig, store es.Store, snapshots dispatch.Snapshots, actor string, log *slog.Logger) (*dispatch.Writer, error) {
 	rules := aggregates.Config{}
 	if _, err := aggregates.NewWorld(rules); err != nil {
 		return nil, err
@@ -266,7 +271,7 @@ func newWriter(c WriterConfig, store es.Store, actor string, log *slog.Logger) (
 		Start: commands.StartWriter{WriterStarted: events.WriterStarted{
 			ID: newID(), Program: Version(), Rules: aggregates.RulesVersion,
 		}},
-		Now: c.Now, NewID: newID, Actor: actor, Durability: c.Durability, Logger: log,
+		Snapshots: snapshots, Now: c.Now, NewID: newID, Actor: actor, Durability: c.Durability, Logger: log,
 	})
 }
 

@@ -5,7 +5,7 @@ import "github.com/cockroachdb/errors"
 // Shares of a store. The server reserves each stream's MaxBytes when it is created and refuses a stream that would not fit, so
 // the limits of all streams together must stay below the store's.
 const (
-	// eventShares and one share per bucket and mirror: the default limits stand in this proportion too.
+	// eventShares and one share per bucket, mirror and the snapshots: the default limits stand in this proportion too.
 	eventShares = DefaultEventStoreBytes / DefaultBucketBytes
 	// headroomParts: one part in so many of a store stays unreserved, for streams that are added later.
 	headroomParts = 16
@@ -18,7 +18,7 @@ var ErrStoreTooSmall = errors.New("store limit is too small for the streams")
 
 // ReservedBytes is what one server reserves for all streams and mirrors under these options.
 func ReservedBytes(o Options) int64 {
-	sum := Events(o).MaxBytes + fixedBytes(o)
+	sum := Events(o).MaxBytes + Snapshots(o).MaxBytes + fixedBytes(o)
 	for _, b := range ChainBuckets() {
 		sum += Bucket(b, o).MaxBytes
 	}
@@ -36,7 +36,7 @@ func fixedBytes(o Options) int64 {
 // Fit completes options so that all streams fit into a store of that many bytes. Limits that are given stay as they are; the
 // others get their share of the rest, at most their default. It gives ErrStoreTooSmall.
 func Fit(storeBytes int64, o Options) (Options, error) {
-	given, bucketCount := o, int64(len(ChainBuckets())+len(MirroredBuckets()))
+	given, bucketCount := o, int64(len(ChainBuckets())+len(MirroredBuckets())+1) // the snapshots have a bucket's share
 	usable := storeBytes - storeBytes/headroomParts - fixedBytes(o)
 	switch {
 	case o.EventStoreBytes > 0 && o.BucketBytes > 0:

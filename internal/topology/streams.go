@@ -44,6 +44,8 @@ const (
 const (
 	// BucketActors maps opaque actor ids to names. It is the one mutable record: emptying an entry erases a person.
 	BucketActors = "catenary-actors"
+	// ObjectsSnapshots is the object bucket that holds what folding the events gave, for the next start of a writer.
+	ObjectsSnapshots = "catenary-snapshots"
 	// BucketMarks holds how far each view has read, for views that seldom write a value.
 	BucketMarks = "catenary-marks"
 	// BucketBaton holds who is the active one of several equal processes.
@@ -177,6 +179,35 @@ func Baton(o Options) jetstream.StreamConfig {
 		MaxMsgsPerSubject: 1,
 		MaxBytes:          1 << 20,
 		AllowDirect:       false,
+	}
+	if c.Replicas == 1 {
+		c.PersistMode = jetstream.AsyncPersistMode
+	}
+	return c
+}
+
+// ObjectsStream is the name of the stream behind an object bucket.
+func ObjectsStream(bucket string) string { return "OBJ_" + bucket }
+
+// ObjectMetaSubject is the subject of what is said of an object, by its name as the bucket encodes it; ObjectChunkSubject is that
+// of its content, by the id of its upload.
+func ObjectMetaSubject(bucket, name string) string    { return "$O." + bucket + ".M." + name }
+func ObjectChunkSubject(bucket, upload string) string { return "$O." + bucket + ".C." + upload }
+
+// Snapshots configures the stream behind the snapshots: nats.go opens it as an object bucket. What is lost of it is made again,
+// so it persists asynchronously on one server.
+func Snapshots(o Options) jetstream.StreamConfig {
+	c := jetstream.StreamConfig{
+		Name:        ObjectsStream(ObjectsSnapshots),
+		Description: "Catenary: the writer's world at an event, for a quick start. Written by the writer only; safe to lose.",
+		Subjects:    []string{ObjectChunkSubject(ObjectsSnapshots, ">"), ObjectMetaSubject(ObjectsSnapshots, ">")},
+		Retention:   jetstream.LimitsPolicy,
+		Discard:     jetstream.DiscardNew,
+		Storage:     jetstream.FileStorage,
+		Replicas:    o.replicas(),
+		MaxBytes:    orDefault(o.BucketBytes, DefaultBucketBytes),
+		AllowRollup: true,
+		AllowDirect: false,
 	}
 	if c.Replicas == 1 {
 		c.PersistMode = jetstream.AsyncPersistMode
