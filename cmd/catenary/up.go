@@ -43,6 +43,7 @@ const (
 type upConfig struct {
 	store, listen, durability string
 	demo, verbose             bool
+	discardSnapshots          bool
 }
 
 func (a *app) upCommand() *cobra.Command {
@@ -56,6 +57,7 @@ func (a *app) upCommand() *cobra.Command {
 	flags.StringVar(&c.listen, "listen", defaultListen, "`HOST:PORT` for clients; port 0 takes a free one")
 	flags.StringVar(&c.durability, "durability", string(embedded.DurabilityFsync), "when an event counts as stored: fsync (it survives a power loss) or interval (faster; a power loss may take two minutes)")
 	flags.BoolVar(&c.demo, "demo", false, "bring in a small fleet to look at")
+	flags.BoolVar(&c.discardSnapshots, "discard-snapshots", false, "read the whole event stream at this start, and go on although it has lost events")
 	flags.BoolVar(&c.verbose, "verbose", false, "log what the server does too")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := notEmpty(map[string]string{"store": c.store, "listen": c.listen}); err != nil {
@@ -110,9 +112,9 @@ func (a *app) up(ctx context.Context, c upConfig) (err error) {
 	return upError(ctx, c.store, run.Together(ctx, map[string]func(context.Context) error{
 		"writer": a.upPart(server, func(ctx context.Context, nc *nats.Conn) error {
 			return run.Writer(ctx, nc, run.WriterConfig{
-				Streams:    server.Options(),
-				Durability: dispatch.Durability{Fsync: c.durability == string(embedded.DurabilityFsync), Replicas: 1},
-				Now:        a.Now, Logger: log, Ready: func() { close(writing) },
+				Streams:          server.Options(),
+				Durability:       dispatch.Durability{Fsync: c.durability == string(embedded.DurabilityFsync), Replicas: 1},
+				DiscardSnapshots: c.discardSnapshots, Now: a.Now, Logger: log, Ready: func() { close(writing) },
 				Alone: true, // nobody else has the password of the ledger's account
 			})
 		}),

@@ -30,7 +30,7 @@ func (m Main) Run(ctx context.Context) int {
 			return run.Writer(ctx, nc, run.WriterConfig{
 				Streams:    s.Streams(),
 				Durability: dispatch.Durability{Fsync: s.Durability == "fsync", Replicas: s.Replicas},
-				Logger:     log,
+				Logger:     log, DiscardSnapshots: s.DiscardSnapshots,
 			})
 		},
 	}.Main(ctx, m.Args, m.Env, m.Stderr)

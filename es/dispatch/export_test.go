@@ -6,11 +6,11 @@ import (
 	"catenary/es"
 )
 
-// Merge makes a base as a working writer does beside its work.
-func (c Config) Merge(ctx context.Context) (es.Head, error) {
+// Compact makes a base as a working writer does beside its work.
+func (c Config) Compact(ctx context.Context) (es.Head, error) {
 	c, err := c.validate()
 	if err != nil {
 		return es.Head{}, err
 	}
-	return c.merge(ctx)
+	return c.compact(ctx)
 }

@@ -24,9 +24,9 @@ type stretch struct {
 }
 
 // replay folds all that stands after the head. Reading, checking and decoding go ahead of applying, in so many goroutines as
-// there are workers. It gives errors marked [es.ErrBrokenChain], [es.ErrUnknownType], [es.ErrUndecodable] or
+// there are workers; pace is called after each stretch. It gives errors marked [es.ErrBrokenChain], [es.ErrUnknownType], [es.ErrUndecodable] or
 // [es.ErrMalformed], those of the store, and those of the model.
-func (f *fold) replay(ctx context.Context, c Config, workers int) error {
+func (f *fold) replay(ctx context.Context, c Config, workers int, pace func() error) error {
 	f.memory.forget(c.Now())
 	ctx, cancel := context.WithCancel(ctx)
 	var working sync.WaitGroup
@@ -51,6 +51,9 @@ func (f *fold) replay(ctx context.Context, c Config, workers int) error {
 		<-s.ready
 		if err := f.take(s); err != nil {
 			return err
+		}
+		if err := pace(); err != nil {
+			return errors.Wrap(err, "read the stream")
 		}
 	}
 	return errors.Wrap(ctx.Err(), "read the stream")

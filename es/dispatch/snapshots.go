@@ -36,7 +36,7 @@ type Restorable interface {
 
 // ErrEventsLost means that the stream ends before an event that a snapshot was taken at. The commands behind the lost events
 // would be done again, so nothing may be decided. Bring the stream back from a replica or a backup. Who goes on without the
-// events deletes the snapshots.
+// events discards the snapshots.
 var ErrEventsLost = errors.New("the event stream has lost events")
 
 // errUnusable marks a base that this program can't start from; another may be, or the whole stream.
@@ -147,7 +147,7 @@ func (c Config) checkHeader(ctx context.Context, sequence uint64, h baseHeader) 
 		return errors.Mark(errors.Newf("it says that it was taken at event %d", h.Sequence), errDamaged)
 	}
 	if tail < h.Sequence {
-		return errors.Wrapf(ErrEventsLost, "the stream ends at event %d, and a snapshot was taken at event %d: bring the stream back from a replica or a backup; to go on without the events, delete the snapshots",
+		return errors.Wrapf(ErrEventsLost, "the stream ends at event %d, and a snapshot was taken at event %d: bring the stream back from a replica or a backup, or start with --discard-snapshots to go on without those events",
 			tail, h.Sequence)
 	}
 	form, events := c.form(), c.Registry.Fingerprint()

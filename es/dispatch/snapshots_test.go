@@ -485,8 +485,8 @@ func TestSnapshotBetweenTwoEventsOfACommand(t *testing.T) {
 		cfg := dispatch.Config{
 			Store: endingAt{store, last}, Registry: ledgerRegistry(), NewModel: newLedger, Start: begin{}, Now: time.Now, NewID: newID, Snapshots: k,
 		}
-		if head, err := cfg.Merge(t.Context()); err != nil || head.Sequence != last {
-			t.Fatalf("merged up to %d, %v; want %d", head.Sequence, err, last)
+		if head, err := cfg.Compact(t.Context()); err != nil || head.Sequence != last {
+			t.Fatalf("made up to %d, %v; want %d", head.Sequence, err, last)
 		}
 		again := start(t, store, keeping(below{k, last + 1}, 1<<30)).send(transfer)
 		again.Repeated = false

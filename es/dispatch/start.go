@@ -122,7 +122,7 @@ func (w *Writer) patiently(ctx context.Context, read func(context.Context) error
 // es.ErrUnavailable it can be called again: it goes on where it stopped.
 func (w *Writer) catchUp(ctx context.Context) error {
 	f := &fold{model: w.model, memory: w.memory, head: w.confirmed}
-	err := f.replay(ctx, w.cfg, runtime.GOMAXPROCS(0))
+	err := f.replay(ctx, w.cfg, runtime.GOMAXPROCS(0), unpaced)
 	w.confirmed, w.head = f.head, f.head
 	w.model.Release(w.model.Mark())
 	return err

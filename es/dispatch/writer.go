@@ -148,10 +148,10 @@ func (w *Writer) Run(ctx context.Context) error {
 	if err == nil {
 		close(w.ready)
 		w.cfg.Logger.Info("writer ready", "sequence", w.confirmed.Sequence)
-		stopMerging := w.mergeBeside(ctx)
+		stopCompacting := w.compactBeside(ctx)
 		err = w.serve(ctx)
 		w.abandon() // nobody has to wait for the snapshot
-		stopMerging()
+		stopCompacting()
 		if err == nil {
 			w.keepLast(ctx)
 		}

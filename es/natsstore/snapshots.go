@@ -286,6 +286,10 @@ func (s *Snapshots) purge(ctx context.Context, subject string) error {
 	return nil
 }
 
+// Discard removes all bases, as somebody decided who goes on with a stream that has lost events. It gives errors marked
+// [es.ErrUnavailable].
+func (s *Snapshots) Discard(ctx context.Context) error { return s.purge(ctx, ">") }
+
 // Load opens the newest base below an event; zero means the newest of all. Reading it gives an error for one that is not
 // whole. It gives errors marked [es.ErrNotFound] or [es.ErrUnavailable].
 func (s *Snapshots) Load(ctx context.Context, below uint64) (sequence uint64, base io.ReadCloser, err error) {

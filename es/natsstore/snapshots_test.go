@@ -213,6 +213,18 @@ func TestSnapshotsWithoutRoom(t *testing.T) {
 	save(t, s, 2, want[:100])
 }
 
+func TestSnapshotsAreDiscarded(t *testing.T) {
+	t.Parallel()
+	s := openSnapshots(t, estest.Server(t, false).Connect(t), 0)
+	save(t, s, 1, content(1000))
+	if err := s.Discard(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if sequence, _, err := s.Load(t.Context(), 0); !errors.Is(err, es.ErrNotFound) {
+		t.Errorf("base %d, %v", sequence, err)
+	}
+}
+
 func TestEnsureSnapshotsRaisesTheLimit(t *testing.T) {
 	t.Parallel()
 	nc := estest.Server(t, false).Connect(t)

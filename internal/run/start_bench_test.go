@@ -206,9 +206,9 @@ func heapBytes() uint64 {
 	return s.HeapAlloc
 }
 
-// BenchmarkMerge measures what a caller sees, who sends one command after another, while a new base of a million events is
+// BenchmarkCompaction measures what a caller sees, who sends one command after another, while a new base of a million events is
 // made beside the writer, and for five seconds while none is.
-func BenchmarkMerge(b *testing.B) {
+func BenchmarkCompaction(b *testing.B) {
 	for _, sync := range []bool{false, true} {
 		durability := "interval"
 		if sync {
@@ -218,25 +218,25 @@ func BenchmarkMerge(b *testing.B) {
 			_, store, snapshots := longPast(b, sync)
 			startWriter(b, store, snapshots, 1).stop()
 			b.Run("quiet", func(b *testing.B) { beside(b, store, snapshots, false) })
-			b.Run("merging", func(b *testing.B) { beside(b, store, snapshots, true) })
+			b.Run("compacting", func(b *testing.B) { beside(b, store, snapshots, true) })
 		})
 	}
 }
 
-func beside(b *testing.B, store es.Store, snapshots *natsstore.Snapshots, merging bool) {
+func beside(b *testing.B, store es.Store, snapshots *natsstore.Snapshots, compacting bool) {
 	var took []time.Duration
 	for range b.N {
 		b.StopTimer()
 		every := never
-		if merging {
+		if compacting {
 			every = 1
 		}
-		m := &merges{Snapshots: snapshots}
+		m := &watched{Snapshots: snapshots}
 		w := startWriter(b, store, m, every)
 		m.saved.Store(false)
 		b.StartTimer()
-		for began := time.Now(); !m.saved.Load() && (merging || time.Since(began) < 5*time.Second); {
-			if d := send(b, w); !merging || m.loaded.Load() {
+		for began := time.Now(); !m.saved.Load() && (compacting || time.Since(began) < 5*time.Second); {
+			if d := send(b, w); !compacting || m.loaded.Load() {
 				took = append(took, d)
 			}
 			m.working.Store(true)
@@ -251,18 +251,18 @@ func beside(b *testing.B, store es.Store, snapshots *natsstore.Snapshots, mergin
 	b.ReportMetric(float64(len(took))/float64(b.N), "commands/op")
 }
 
-// merges tells when a base is made beside a writer at work.
-type merges struct {
+// watched tells when a base is made beside a writer at work.
+type watched struct {
 	*natsstore.Snapshots
 	working, loaded, saved atomic.Bool
 }
 
-func (m *merges) Load(ctx context.Context, below uint64) (uint64, io.ReadCloser, error) {
+func (m *watched) Load(ctx context.Context, below uint64) (uint64, io.ReadCloser, error) {
 	m.loaded.Store(m.working.Load())
 	return m.Snapshots.Load(ctx, below)
 }
 
-func (m *merges) Save(ctx context.Context, sequence uint64, write func(out io.Writer) error) error {
+func (m *watched) Save(ctx context.Context, sequence uint64, write func(out io.Writer) error) error {
 	defer m.saved.Store(true)
 	return m.Snapshots.Save(ctx, sequence, write)
 }

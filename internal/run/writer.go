@@ -32,6 +32,10 @@ type WriterConfig struct {
 	Streams topology.Options
 	// Durability is that of the event stream.
 	Durability dispatch.Durability
+	// SnapshotEvery is how many events may come before the next snapshot. Default: that of es/dispatch.
+	SnapshotEvery int
+	// DiscardSnapshots reads the whole event stream once more, and goes on although it has lost events.
+	DiscardSnapshots bool
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 	// Logger is the process's log. Default: slog.Default().
@@ -116,6 +120,12 @@ func (p *writerPart) prepare(ctx context.Context) error {
 	}
 	if p.snapshots, err = natsstore.OpenSnapshots(ctx, p.nc, natsstore.Config{}); err != nil {
 		return err
+	}
+	if p.cfg.DiscardSnapshots {
+		p.log.Warn("discarding the snapshots, as told")
+		if err := p.snapshots.Discard(ctx); err != nil {
+			return err
+		}
 	}
 	p.store, err = natsstore.Open(ctx, p.nc, natsstore.Config{})
 	return err
@@ -271,7 +281,7 @@ func newWriter(c WriterConfig, store es.Store, snapshots dispatch.Snapshots, act
 		Start: commands.StartWriter{WriterStarted: events.WriterStarted{
 			ID: newID(), Program: Version(), Rules: aggregates.RulesVersion,
 		}},
-		Snapshots: snapshots, Now: c.Now, NewID: newID, Actor: actor, Durability: c.Durability, Logger: log,
+		Snapshots: snapshots, SnapshotEvery: c.SnapshotEvery, Now: c.Now, NewID: newID, Actor: actor, Durability: c.Durability, Logger: log,
 	})
 }
 

@@ -2,18 +2,19 @@ package dispatch
 
 import (
 	"context"
-	"runtime"
 	"time"
 
 	"catenary/es"
 )
 
 const (
-	// mergeLook is how often the stream's tail is looked at for a new base; it costs the server less than an append.
-	mergeLook = time.Second
-	// mergeRest is how many times the length of a merge is rested after it: under a load that never ends, a tenth of the
-	// time at most goes into merging.
-	mergeRest = 9
+	// compactLook is how often the stream's tail is looked at for a new base; it costs the server less than an append.
+	compactLook = time.Second
+	// compactRest is how many times the length of a compaction is rested after it: under a load that never ends, a tenth of the
+	// time at most goes into compacting.
+	compactRest = 9
+	// maxRest bounds one rest, so that a compaction comes to its end.
+	maxRest = 50 * time.Millisecond
 	// stopPart is the part of SnapshotEvery from which on a base is made when the writer stops: for less, the next start is
 	// quick as it is.
 	stopPart = 5
@@ -24,69 +25,76 @@ const (
 // unpaced lets a start go on at full speed.
 func unpaced() error { return nil }
 
-// gently lets whoever waits for a processor go first, and ends with the context.
+// gently rests after each piece of work for twice as long as the piece took, so that whoever waits for a processor gets it,
+// and ends with the context. On a busy machine pieces take longer, and so do the rests.
 func gently(ctx context.Context) func() error {
+	began := time.Now()
 	return func() error {
-		runtime.Gosched()
-		return ctx.Err()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(min(2*time.Since(began), maxRest)):
+		}
+		began = time.Now()
+		return nil
 	}
 }
 
-// mergeBeside makes new bases beside the working writer, and gives the function that ends it.
+// compactBeside makes new bases beside the working writer, and gives the function that ends it.
 //
 // It folds the last base and the events after it into a model of its own: what stands in the stream is confirmed, so the
 // writer has no part in it and waits for nothing.
-func (w *Writer) mergeBeside(ctx context.Context) (stop func()) {
+func (w *Writer) compactBeside(ctx context.Context) (stop func()) {
 	if w.cfg.Snapshots == nil {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	last := make(chan uint64, 1)
 	base := w.base
-	go func() { last <- w.cfg.mergeOn(ctx, base) }()
+	go func() { last <- w.cfg.compactOn(ctx, base) }()
 	return func() {
 		cancel()
 		w.base = <-last
 	}
 }
 
-// mergeOn makes a new base whenever enough events have come since the last, until the context ends. It gives the event of
+// compactOn makes a new base whenever enough events have come since the last, until the context ends. It gives the event of
 // the newest base.
-func (c Config) mergeOn(ctx context.Context, base uint64) uint64 {
-	for wait := mergeLook; ; {
+func (c Config) compactOn(ctx context.Context, base uint64) uint64 {
+	for wait := compactLook; ; {
 		select {
 		case <-ctx.Done():
 			return base
 		case <-time.After(wait):
 		}
-		wait = mergeLook
+		wait = compactLook
 		tail, err := c.Store.Tail(ctx)
 		if err != nil || tail < base+uint64(c.SnapshotEvery) {
 			continue // the writer itself says when the store is away
 		}
 		began := time.Now()
-		merged, err := c.merge(ctx)
+		made, err := c.compact(ctx)
 		took := time.Since(began)
-		wait = max(mergeLook, mergeRest*took)
+		wait = max(compactLook, compactRest*took)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
 			c.Logger.Warn("no snapshot could be made, the next start reads more of the stream", "after", base, "next try in", wait, "error", err)
 		default:
-			base = merged.Sequence
+			base = made.Sequence
 			c.Logger.Info("snapshot made", "sequence", base, "took", took)
 		}
 	}
 }
 
-// merge makes a base of the last one and of what stands after it.
-func (c Config) merge(ctx context.Context) (es.Head, error) {
+// compact makes a base of the last one and of what stands after it.
+func (c Config) compact(ctx context.Context) (es.Head, error) {
 	pace := gently(ctx)
 	f, err := c.load(ctx, pace)
 	if err != nil {
 		return es.Head{}, err
 	}
-	if err := f.replay(ctx, c, 1); err != nil {
+	if err := f.replay(ctx, c, 1, pace); err != nil {
 		return es.Head{}, err
 	}
 	return f.head, c.save(ctx, f, pace)
