@@ -19,7 +19,7 @@ const (
 	// quick as it is.
 	stopPart = 5
 	// stopPatience bounds that, so that a process ends when it is told to.
-	stopPatience = 5 * time.Second
+	stopPatience = 3 * time.Second
 )
 
 // unpaced lets a start go on at full speed.
@@ -100,14 +100,15 @@ func (c Config) compact(ctx context.Context) (es.Head, error) {
 	return f.head, c.save(ctx, f, pace)
 }
 
-// keepLast makes a base when the writer stops, if the next start would have much to read.
-func (w *Writer) keepLast(ctx context.Context) {
-	if w.cfg.Snapshots == nil || w.confirmed.Sequence < w.base+uint64(w.cfg.SnapshotEvery/stopPart) {
+// Keep makes a base of the writer's world when the next start would have much to read. It is for a writer whose
+// [Writer.Run] has returned nil, when nobody waits for its process any more; of any other it makes none. It takes a few seconds at
+// most. A failure is logged: the next start takes longer.
+func (w *Writer) Keep(ctx context.Context) {
+	if !w.atRest || w.cfg.Snapshots == nil || w.confirmed.Sequence < w.base+uint64(w.cfg.SnapshotEvery/stopPart) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
+	ctx, cancel := context.WithTimeout(ctx, stopPatience)
 	defer cancel()
-	w.undo()
 	w.keep(ctx)
 }
 

@@ -153,7 +153,12 @@ func start(t testing.TB, store es.Store, options ...option) *bench {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
-	stop := sync.OnceValue(func() error { cancel(); return <-done })
+	stop := sync.OnceValue(func() error {
+		cancel()
+		err := <-done
+		w.Keep(context.Background())
+		return err
+	})
 	t.Cleanup(func() {
 		if err := stop(); err != nil {
 			t.Errorf("writer: %v", err)

@@ -56,7 +56,7 @@ func (f *fold) replay(ctx context.Context, c Config, workers int, pace func() er
 			return errors.Wrap(err, "read the stream")
 		}
 	}
-	return errors.Wrap(ctx.Err(), "read the stream")
+	return errors.Mark(errors.Wrap(ctx.Err(), "read the stream"), es.ErrUnavailable)
 }
 
 // readStretches cuts the stream into stretches.

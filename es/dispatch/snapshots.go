@@ -84,7 +84,9 @@ func (c Config) load(ctx context.Context, pace func() error) (*fold, error) {
 		switch {
 		case err == nil:
 			return f, nil
-		case ctx.Err() != nil, !errors.IsAny(err, errUnusable, errDamaged):
+		case ctx.Err() != nil:
+			return nil, errors.Mark(errors.Wrapf(err, "snapshot at event %d", sequence), es.ErrUnavailable)
+		case !errors.IsAny(err, errUnusable, errDamaged):
 			return nil, errors.Wrapf(err, "snapshot at event %d", sequence)
 		}
 		c.Logger.Warn("snapshot ignored", "sequence", sequence, "reason", err)

@@ -92,6 +92,8 @@ type Writer struct {
 	// base is the event of the newest base known, zero when there is none; loaded says that it was looked for.
 	base   uint64
 	loaded bool
+	// atRest says that the writer has stopped, and that its world is what is confirmed.
+	atRest bool
 
 	open    open   // decided, with events, not handed to the store yet
 	air     air    // handed to the store, not answered yet
@@ -150,10 +152,11 @@ func (w *Writer) Run(ctx context.Context) error {
 		w.cfg.Logger.Info("writer ready", "sequence", w.confirmed.Sequence)
 		stopCompacting := w.compactBeside(ctx)
 		err = w.serve(ctx)
-		w.abandon() // nobody has to wait for the snapshot
+		w.abandon() // nobody has to wait for the compaction to stop
 		stopCompacting()
 		if err == nil {
-			w.keepLast(ctx)
+			w.undo()
+			w.atRest = true
 		}
 	}
 	if ctx.Err() != nil && errors.IsAny(err, es.ErrUnclear, es.ErrUnavailable) {

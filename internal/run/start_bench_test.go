@@ -170,6 +170,7 @@ func startWriter(b *testing.B, store es.Store, snapshots dispatch.Snapshots, eve
 		if err := <-done; err != nil {
 			b.Error(err)
 		}
+		w.Keep(context.Background())
 	})}
 }
 

@@ -167,7 +167,16 @@ func (p *writerPart) turn(ctx context.Context) error {
 	if err := p.standBy(ctx, writer); err != nil {
 		return err
 	}
-	// The baton is kept until all work has ended, so that nobody begins in the middle of it.
+	err = p.hold(ctx, writer)
+	if ctx.Err() != nil {
+		// The baton is released: nobody waits for this.
+		writer.Keep(context.WithoutCancel(ctx))
+	}
+	return err
+}
+
+// hold works with the baton, which is kept until all work has ended, so that nobody begins in the middle of it.
+func (p *writerPart) hold(ctx context.Context, writer *dispatch.Writer) error {
 	keeping, release := context.WithCancel(context.WithoutCancel(ctx))
 	lost := make(chan error, 1)
 	var kept sync.WaitGroup
