@@ -109,33 +109,37 @@ func writeReusable(s *snapshot.Writer, t *journal.Table[string, string]) {
 // [snapshot.ErrForm] for what is no snapshot of this [World.Form], and those of the reader; the world is of no use then.
 func (w *World) Restore(in io.Reader) error {
 	s := snapshot.NewReader(in)
-	readInstances(s, w.modules, module.Restored)
-	readInstances(s, w.nodes, node.Restored)
-	readInstances(s, w.commits, commit.Restored)
-	readInstances(s, w.builds, build.Restored)
-	publications := readInstances(s, w.publications, publication.Restored)
-	assignments := readInstances(s, w.assignments, new(assignment.Snapshots).Restored)
-	readInstances(s, w.freezes, freeze.Restored)
-	readInstances(s, w.leases, lease.Restored)
-	readInstances(s, w.writers, writer.Restored)
+	readInstances(s, w.modules, module.Restored, w.indexModule)
+	readInstances(s, w.nodes, node.Restored, nil)
+	readInstances(s, w.commits, commit.Restored, nil)
+	readInstances(s, w.builds, build.Restored, nil)
+	publications := readInstances(s, w.publications, publication.Restored, nil)
+	readInstances(s, w.assignments, new(assignment.Snapshots).Restored, w.place)
+	readInstances(s, w.freezes, freeze.Restored, nil)
+	readInstances(s, w.leases, lease.Restored, w.indexLease)
+	readInstances(s, w.writers, writer.Restored, nil)
 	w.readTimeline(s, publications)
 	s.Rows(w.reusable.Reserve, func() { w.reusable.Put(s.Name(), s.Text()) })
-	if err := s.Close(); err != nil {
-		return errors.Wrap(err, "restore the world")
-	}
-	return w.index(assignments)
+	return errors.Wrap(s.Close(), "restore the world")
 }
 
-// readInstances reads a table and gives its keys in order.
-func readInstances[S any](s *snapshot.Reader, t instances[S], state func(*snapshot.Reader) S) []string {
+// readInstances reads a table, fills the indexes that can be told from it, and gives its keys in order.
+func readInstances[S any](s *snapshot.Reader, t instances[S], state func(*snapshot.Reader) S, index func(key string, s S) error) []string {
 	var keys []string
 	s.Rows(func(n int) {
 		t.Reserve(n)
 		keys = make([]string, 0, n)
 	}, func() {
 		key := s.Name()
-		t.Put(key, instance[S]{version: s.Number(), latest: s.Signed(), state: state(s)})
+		in := instance[S]{version: s.Number(), latest: s.Signed(), state: state(s)}
+		t.Put(key, in)
 		keys = append(keys, key)
+		if index == nil {
+			return
+		}
+		if err := index(key, in.state); err != nil {
+			s.Fail(err)
+		}
 	})
 	return keys
 }
@@ -154,27 +158,20 @@ func (w *World) readTimeline(s *snapshot.Reader, publications []string) {
 	})
 }
 
-// index fills the indexes that can be told from the instances. The keys of the assignments come in order.
-func (w *World) index(assignments []string) error {
-	for key, in := range w.modules.All() {
-		if len(in.state.Requires) == 0 {
-			continue
-		}
-		name, err := es.UnescapeToken(key)
-		if err != nil {
-			return errors.Mark(err, snapshot.ErrForm)
-		}
-		w.require(name, in.state.Requires)
+func (w *World) indexModule(key string, s module.State) error {
+	if len(s.Requires) == 0 {
+		return nil
 	}
-	for _, key := range assignments {
-		if err := w.place(key, w.assignments.state(key)); err != nil {
-			return errors.Mark(err, snapshot.ErrForm)
-		}
+	name, err := es.UnescapeToken(key)
+	if err == nil {
+		w.require(name, s.Requires)
 	}
-	for key, in := range w.leases.All() {
-		if in.state.Status == lease.Held {
-			w.fences.Put(in.state.Fence, key)
-		}
+	return err
+}
+
+func (w *World) indexLease(key string, s lease.State) error {
+	if s.Status == lease.Held {
+		w.fences.Put(s.Fence, key)
 	}
 	return nil
 }
