@@ -62,13 +62,13 @@ var importTable = []row{
 
 	// The domain-free core. es imports nothing of ours; what lies below it is built on it.
 	{dir: "es"},
-	{dir: "es/dispatch", imports: []string{"es"}, bus: busFiles},
+	{dir: "es/dispatch", imports: []string{"es", "internal/streams"}, bus: busFiles},
 	{dir: "es/project", imports: []string{"es"}},
 	{dir: "es/project/projecttest", imports: []string{"es", "es/memstore", "es/project"}, harness: true},
 	{dir: "es/process", imports: []string{"es"}},
-	{dir: "es/natsstore", imports: []string{"es", "internal/topology"}, bus: anyFile},
+	{dir: "es/natsstore", imports: []string{"es", "internal/streams", "internal/topology"}, bus: anyFile},
 	// Implements the buckets that es/project states, with the error translation of es/natsstore: there is one of it.
-	{dir: "es/natskv", imports: []string{"es", "es/natsstore", "es/project", "internal/topology"}, bus: anyFile},
+	{dir: "es/natskv", imports: []string{"es", "es/natsstore", "es/project", "internal/streams", "internal/topology"}, bus: anyFile},
 	{dir: "es/memstore", imports: []string{"es"}},
 	// Starts real servers for tests: there is no stand-in for NATS.
 	{dir: "es/estest", imports: []string{"es"}, bus: anyFile, server: true, harness: true},
@@ -97,8 +97,9 @@ var importTable = []row{
 	{dir: "internal/deliveries", imports: []string{"commands", "events", "es", "es/dispatch"}},
 
 	// Where it runs.
-	{dir: "embedded", imports: []string{"internal/topology"}, bus: anyFile, server: true},
+	{dir: "embedded", imports: []string{"internal/streams", "internal/topology"}, bus: anyFile, server: true},
 	{dir: "internal/topology", bus: anyFile},
+	{dir: "internal/streams", bus: anyFile},
 	{dir: "internal/natsconn", bus: anyFile},
 	{dir: "internal/telemetry"},
 	{dir: "internal/hammer", imports: []string{"commands", "events", "es", "es/dispatch"}},

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"catenary/embedded"
+	"catenary/internal/streams"
 	"catenary/internal/topology"
 )
 
@@ -102,7 +103,7 @@ func ledgerOf(t *testing.T, b bus) (*nats.Conn, jetstream.JetStream) {
 		configs = append(configs, topology.Bucket(bucket, b.Options()))
 	}
 	for _, c := range configs {
-		if _, err := js.CreateStream(testContext(t), c); err != nil {
+		if _, err := streams.Create(testContext(t), js, c); err != nil {
 			t.Fatalf("create %s: %+v", c.Name, err)
 		}
 	}

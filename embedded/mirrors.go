@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"catenary/internal/streams"
 	"catenary/internal/topology"
 )
 
@@ -99,7 +100,7 @@ func (e ensurer) ensure(ctx context.Context, bucket string) (uint64, error) {
 			return 0, errors.Wrap(err, "delete the mirror")
 		}
 	}
-	if _, err := e.copies.CreateStream(ctx, want); err != nil {
+	if _, err := streams.Create(ctx, e.copies, want); err != nil {
 		return 0, errors.Wrap(err, "create the mirror")
 	}
 	return origin.CachedInfo().State.LastSeq, nil

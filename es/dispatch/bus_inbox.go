@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"catenary/es"
+	"catenary/internal/streams"
 )
 
 // InboxStreams configure what the inbox keeps.
@@ -65,10 +66,7 @@ func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 	defer cancel()
 	stream, err := js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = js.CreateStream(ctx, want)
-	}
-	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		stream, err = js.Stream(ctx, want.Name) // made by somebody else meanwhile
+		stream, err = streams.Create(ctx, js, want)
 	}
 	if err != nil {
 		return nil, errors.Mark(errors.Wrapf(err, "create stream %s", want.Name), es.ErrUnavailable)

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"catenary/es/natsstore"
+	"catenary/internal/streams"
 	"catenary/internal/topology"
 )
 
@@ -42,10 +43,7 @@ func Ensure(ctx context.Context, nc *nats.Conn, want jetstream.StreamConfig) err
 	defer cancel()
 	stream, err := js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = js.CreateStream(ctx, want)
-	}
-	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		stream, err = js.Stream(ctx, want.Name) // made by somebody else meanwhile
+		stream, err = streams.Create(ctx, js, want)
 	}
 	if err != nil {
 		return natsstore.ReadError(errors.Wrapf(err, "create bucket %s", bucket))

@@ -17,7 +17,7 @@ const (
 	// never gets an answer.
 	requestTimeout = 2 * time.Second
 	// prepareTimeout bounds what the server needs time for: to make a stream, or a consumer over many keys.
-	prepareTimeout = 10 * time.Second
+	prepareTimeout = 30 * time.Second
 )
 
 // source is the stream behind a bucket, or its mirror: what every kind of bucket reads from.

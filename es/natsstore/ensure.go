@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"catenary/internal/streams"
 	"catenary/internal/topology"
 )
 
@@ -35,7 +36,7 @@ func Ensure(ctx context.Context, nc *nats.Conn, options topology.Options) error 
 	want := topology.Events(options)
 	stream, err := js.Stream(ctx, want.Name)
 	if isCode(err, jetstream.JSErrCodeStreamNotFound) {
-		stream, err = js.CreateStream(ctx, want)
+		stream, err = streams.Create(ctx, js, want)
 	}
 	if err != nil {
 		return readError(errors.Wrapf(err, "create event stream %s", want.Name))

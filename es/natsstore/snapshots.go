@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"catenary/es"
+	"catenary/internal/streams"
 	"catenary/internal/topology"
 )
 
@@ -59,7 +60,7 @@ func EnsureSnapshots(ctx context.Context, nc *nats.Conn, options topology.Option
 	want := topology.Snapshots(options)
 	stream, err := js.Stream(ctx, want.Name)
 	if isCode(err, jetstream.JSErrCodeStreamNotFound) {
-		stream, err = js.CreateStream(ctx, want)
+		stream, err = streams.Create(ctx, js, want)
 	}
 	if err != nil {
 		return readError(errors.Wrapf(err, "create object bucket %s", topology.ObjectsSnapshots))

@@ -1,0 +1,29 @@
+package streams
+
+import (
+	"context"
+	"time"
+
+	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// createAttempt bounds one request to make a stream, which is answered in milliseconds, and with replicas in a second or two
+// on a busy machine. A cluster that has just begun can lose a request while it elects its leader, and never answers it then.
+const createAttempt = 5 * time.Second
+
+// Create makes a stream, or gives the one that somebody else has made meanwhile. A request that stays without an answer is
+// made again until the context ends: asking twice for the same stream makes one. It gives the client's errors.
+func Create(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, createAttempt)
+		stream, err := js.CreateStream(attempt, want)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			stream, err = js.Stream(attempt, want.Name)
+		}
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return stream, err
+		}
+	}
+}
