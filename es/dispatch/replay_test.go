@@ -104,8 +104,8 @@ func TestStartStopsAtAnUnknownEvent(t *testing.T) {
 		if i == 500 {
 			e.Type = "account.frozen.v9"
 		}
-		m := chain.Seal(&e)
-		if err := es.Wait(t.Context(), store.Append(t.Context(), m.Sequence-1, []es.Message{m})); err != nil {
+		after := chain.Head
+		if err := es.Wait(t.Context(), store.Append(t.Context(), after, []es.Message{chain.Seal(&e)})); err != nil {
 			t.Fatal(err)
 		}
 	}

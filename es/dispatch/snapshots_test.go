@@ -366,14 +366,16 @@ func TestWriterRefusesAStreamThatLostEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	shorter := memory(t)
+	var head es.Head
 	for i := uint64(1); i <= 4; i++ {
 		m, err := store.Get(t.Context(), i)
 		if err == nil {
-			err = es.Wait(t.Context(), shorter.Append(t.Context(), i-1, []es.Message{m}))
+			err = es.Wait(t.Context(), shorter.Append(t.Context(), head, []es.Message{m}))
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
+		head = estest.HeadOf(t, m)
 	}
 	for _, damaged := range []bool{false, true} {
 		if damaged { // what comes after the first frame matters no more

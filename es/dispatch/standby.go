@@ -35,7 +35,7 @@ func (w *Writer) Follow(ctx context.Context) error {
 
 // follow comes to the stream's end as a start does, and goes on from there.
 func (w *Writer) follow(ctx context.Context) error {
-	if err := w.load(ctx); err != nil {
+	if err := w.loadBase(ctx); err != nil {
 		return err
 	}
 	if err := w.catchUp(ctx); err != nil {

@@ -21,7 +21,7 @@ func sequenceText(n uint64) string { return strconv.FormatUint(n, 10) }
 // start brings the writer to the end of the stream, from the newest base or from the first event, and records its start.
 func (w *Writer) start(ctx context.Context) error {
 	began := time.Now()
-	if err := w.patiently(ctx, w.load); err != nil {
+	if err := w.patiently(ctx, w.loadBase); err != nil {
 		return err
 	}
 	loaded, from := time.Since(began), w.confirmed.Sequence
@@ -36,8 +36,8 @@ func (w *Writer) start(ctx context.Context) error {
 	return nil
 }
 
-// load takes over what the newest base holds, once.
-func (w *Writer) load(ctx context.Context) error {
+// loadBase takes over what the newest base holds, once.
+func (w *Writer) loadBase(ctx context.Context) error {
 	if w.loaded {
 		return nil
 	}

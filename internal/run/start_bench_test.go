@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/errors"
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 
@@ -30,6 +31,7 @@ type past struct {
 	b        *testing.B
 	registry *es.Registry
 	head     es.Head
+	stored   es.Head
 	versions map[es.Ref]uint64
 	at       time.Time
 	batch    []es.Message
@@ -58,9 +60,10 @@ func (p *past) flush() {
 	if len(p.batch) == 0 {
 		return
 	}
-	if err := es.Wait(p.b.Context(), p.store.Append(p.b.Context(), p.batch[0].Sequence-1, p.batch)); err != nil {
+	if err := es.Wait(p.b.Context(), p.store.Append(p.b.Context(), p.stored, p.batch)); err != nil {
 		p.b.Fatal(err)
 	}
+	p.stored = p.head
 	p.batch = p.batch[:0]
 }
 
@@ -197,7 +200,18 @@ func BenchmarkStart(b *testing.B) {
 	}
 	b.Run("reading all", func(b *testing.B) { measure(b, nil) })
 	startWriter(b, store, snapshots, 1).stop()
-	b.Run("from a snapshot", func(b *testing.B) { measure(b, snapshots) })
+	b.Run("from a snapshot", func(b *testing.B) {
+		measure(b, snapshots)
+		_, base, err := snapshots.Load(b.Context(), 0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		size, err := io.Copy(io.Discard, base)
+		if err := errors.CombineErrors(err, base.Close()); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(size)/1e6, "MB-base")
+	})
 }
 
 func heapBytes() uint64 {
