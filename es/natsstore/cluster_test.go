@@ -54,12 +54,29 @@ func openReplicated(t *testing.T, nc *nats.Conn, l estest.Limits) *natsstore.Sto
 	if l.MessageBytes > 0 {
 		changeStream(t, nc, func(c *jetstream.StreamConfig) { c.MaxMsgSize = int32(l.MessageBytes) })
 	}
+	awaitListener(t, nc)
 	s, err := natsstore.Open(deadline(t), nc, natsstore.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
 	return s
+}
+
+// awaitListener waits until every server knows who takes events: a new stream's leader tells the others a moment after the stream
+// was made. It asks for something the stream refuses.
+func awaitListener(t *testing.T, nc *nats.Conn) {
+	t.Helper()
+	for ctx := deadline(t); ; {
+		_, err := js(t, nc).Publish(ctx, "evt.node.n1", nil, jetstream.WithExpectLastSequence(1<<40))
+		var refused *jetstream.APIError
+		switch {
+		case errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence:
+			return
+		case ctx.Err() != nil:
+			t.Fatalf("the stream does not answer: %v", err)
+		}
+	}
 }
 
 // TestStoreReplicated runs the suite on three nodes, with a new stream for each test.

@@ -41,9 +41,11 @@ func (s *Store) ReadAggregate(ctx context.Context, ref es.Ref) iter.Seq2[es.Mess
 // lastOf asks the leader for the sequence of an instance's last event: a consumer alone may stand on a server that has
 // not got it yet.
 func (s *Store) lastOf(ctx context.Context, ref es.Ref) (uint64, error) {
-	ctx, cancel := s.request(ctx)
-	defer cancel()
-	m, err := s.stream.GetLastMsgForSubject(ctx, ref.Subject())
+	var m *jetstream.RawStreamMsg
+	err := s.ask(ctx, func(ctx context.Context) (err error) {
+		m, err = s.stream.GetLastMsgForSubject(ctx, ref.Subject())
+		return err
+	})
 	if err != nil {
 		return 0, readError(errors.Wrapf(err, "read %s", ref))
 	}

@@ -3,6 +3,9 @@ package natsstore_test
 import (
 	"context"
 	"iter"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -159,6 +162,53 @@ func TestReadDoesNotWaitForWhatIsLost(t *testing.T) {
 }
 
 // TestFollowSurvivesRestarts follows while the server is stopped and started, and sees every event once, in order.
+// A question that is out when the server goes is asked again: nobody waits for an answer that went with the connection.
+func TestQuestionsSurviveRestarts(t *testing.T) {
+	bus := estest.Server(t, false)
+	s := open(t, bus.Connect(t), estest.Limits{}, natsstore.Config{RequestTimeout: time.Hour})
+	chain := estest.Chain{Label: "a"}
+	chain.Append(t, s, 3)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var asking sync.WaitGroup
+	var answered atomic.Int64
+	for range 64 {
+		asking.Go(func() {
+			for ctx.Err() == nil {
+				if tail, err := s.Tail(t.Context()); err != nil || tail != 3 {
+					t.Errorf("tail %d, error %v", tail, err)
+					return
+				}
+				if _, err := s.Get(t.Context(), 2); err != nil {
+					t.Errorf("get: %v", err)
+					return
+				}
+				answered.Add(1)
+			}
+		})
+	}
+	answers := func(n int64) {
+		t.Helper()
+		for n += answered.Load(); answered.Load() < n && !t.Failed(); {
+			runtime.Gosched()
+		}
+	}
+	for range 3 {
+		answers(200)
+		bus.Stop()
+		bus.Start(t)
+		answers(200)
+	}
+	stop()
+	done := make(chan struct{})
+	go func() { asking.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("a question waits for an answer that never comes")
+	}
+}
+
 func TestFollowSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	bus := estest.Server(t, false)

@@ -125,11 +125,9 @@ func (r *reader) open() bool {
 }
 
 func (r *reader) start() (*session, error) {
-	ctx, cancel := r.store.request(r.ctx)
-	defer cancel()
 	// Listening starts before the consumer is made, so that no reconnect is missed.
 	status := r.store.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
-	messages, name, err := r.consume(ctx)
+	messages, name, err := r.consume()
 	if err != nil {
 		r.store.nc.RemoveStatusListener(status)
 		return nil, err
@@ -147,8 +145,13 @@ func (r *reader) start() (*session, error) {
 	return &session{name: name, messages: messages, ctx: live, status: status}, nil
 }
 
-func (r *reader) consume(ctx context.Context) (jetstream.MessagesContext, string, error) {
-	consumer, err := r.store.js.CreateConsumer(ctx, r.store.config.Stream, consumerConfig(r.subject, r.last))
+func (r *reader) consume() (jetstream.MessagesContext, string, error) {
+	var consumer jetstream.Consumer
+	// One whose making was not answered goes after consumerIdle.
+	err := r.store.ask(r.ctx, func(ctx context.Context) (err error) {
+		consumer, err = r.store.js.CreateConsumer(ctx, r.store.config.Stream, consumerConfig(r.subject, r.last))
+		return err
+	})
 	if err != nil {
 		return nil, "", err
 	}

@@ -87,12 +87,12 @@ func OpenSnapshots(ctx context.Context, nc *nats.Conn, config Config) (*Snapshot
 		return nil, err
 	}
 	config.Stream = topology.ObjectsStream(topology.ObjectsSnapshots)
-	s := &Store{config: config, nc: nc}
+	s := &Store{config: config, nc: nc, connection: context.Background()}
 	s.js, err = jetstream.New(nc, jetstream.WithDefaultTimeout(config.RequestTimeout), jetstream.WithPublishAsyncTimeout(config.AckTimeout))
 	if err != nil {
 		return nil, errors.Wrap(err, "snapshots")
 	}
-	ctx, cancel := s.request(ctx)
+	ctx, cancel := context.WithTimeout(ctx, config.RequestTimeout)
 	defer cancel()
 	if s.stream, err = s.js.Stream(ctx, config.Stream); err != nil {
 		return nil, readError(errors.Wrapf(err, "open object bucket %s", topology.ObjectsSnapshots))
@@ -227,7 +227,7 @@ type stored struct {
 
 // list gives the objects of the bucket, newest base first, and the uploads with the number of their chunks.
 func (s *Snapshots) list(ctx context.Context) (list []stored, uploads map[string]uint64, err error) {
-	ctx, cancel := s.chunks.request(ctx)
+	ctx, cancel := context.WithTimeout(ctx, s.chunks.config.RequestTimeout)
 	defer cancel()
 	info, err := s.chunks.stream.Info(ctx, jetstream.WithSubjectFilter(">"))
 	if err != nil {

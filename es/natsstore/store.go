@@ -30,7 +30,9 @@ type Store struct {
 	status  chan nats.Status
 	close   sync.Once
 
-	mu     sync.Mutex
+	mu         sync.Mutex
+	connection context.Context    // ends when the connection to the server is lost
+	lost       context.CancelFunc // ends it
 	byEnd  map[es.Head]*appending // what is in flight, by the head it leaves
 	stands standing               // the newest head that is known to stand
 }
@@ -50,12 +52,14 @@ func Open(ctx context.Context, nc *nats.Conn, config Config) (*Store, error) {
 		turn: semaphore.NewWeighted(1), window: newWindow(config.MaxInFlight, config.MaxInFlightBytes),
 		byEnd: map[es.Head]*appending{},
 	}
+	s.connection, s.lost = context.WithCancel(context.Background())
 	if s.js, err = jetstream.New(nc, jetstream.WithDefaultTimeout(config.RequestTimeout)); err != nil {
 		return nil, errors.Wrap(err, "event store")
 	}
-	ctx, cancel := s.request(ctx)
-	defer cancel()
-	s.stream, err = s.js.Stream(ctx, config.Stream)
+	err = s.ask(ctx, func(ctx context.Context) (err error) {
+		s.stream, err = s.js.Stream(ctx, config.Stream)
+		return err
+	})
 	if err != nil {
 		if isCode(err, jetstream.JSErrCodeStreamNotFound) {
 			err = errors.WithHint(err, "start the embedded server, or create the stream, before the processes that use it")
@@ -86,8 +90,10 @@ func (s *Store) Close() {
 // watch doubts what stands when the connection was lost, and gives up what was in flight: no answer can come any more, and
 // nobody would notice before the timeout.
 func (s *Store) watch() {
+	defer s.reconnect()
 	for status := range s.status {
 		s.doubt()
+		s.reconnect()
 		switch status {
 		case nats.CLOSED:
 			s.answers.giveUp(nats.ErrConnectionClosed)
@@ -98,23 +104,50 @@ func (s *Store) watch() {
 	}
 }
 
+// reconnect lets go of the questions that went out on a connection which is gone.
+func (s *Store) reconnect() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost()
+	s.connection, s.lost = context.WithCancel(context.Background())
+}
+
 // learn takes in what an operator may change while the store is open.
 func (s *Store) learn(c jetstream.StreamConfig) {
 	s.maxMessage.Store(c.MaxMsgSize)
 	s.replicated.Store(c.Replicas > 1)
 }
 
-// request bounds a single question to the server.
-func (s *Store) request(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, s.config.RequestTimeout)
+// ask puts a question to the server, for as long as [Config.RequestTimeout]. The answer to one that was out when the
+// connection was lost never comes, and the client would wait for it to the end: so it is asked again on the next one. It MUST
+// change nothing.
+func (s *Store) ask(ctx context.Context, question func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.config.RequestTimeout)
+	defer cancel()
+	for {
+		s.mu.Lock()
+		connection := s.connection
+		s.mu.Unlock()
+		asking, giveUp := context.WithCancel(ctx)
+		stop := context.AfterFunc(connection, giveUp)
+		err := question(asking)
+		stop()
+		lost := asking.Err() != nil
+		giveUp()
+		if err == nil || !lost || ctx.Err() != nil || s.nc.IsClosed() {
+			return err
+		}
+	}
 }
 
 // Tail gives the stream's last sequence as its leader knows it, 0 when it is empty; errors are marked
 // [es.ErrUnavailable].
 func (s *Store) Tail(ctx context.Context) (uint64, error) {
-	ctx, cancel := s.request(ctx)
-	defer cancel()
-	info, err := s.stream.Info(ctx)
+	var info *jetstream.StreamInfo
+	err := s.ask(ctx, func(ctx context.Context) (err error) {
+		info, err = s.stream.Info(ctx)
+		return err
+	})
 	if err != nil {
 		return 0, readError(errors.Wrapf(err, "tail of event stream %s", s.config.Stream))
 	}
@@ -137,9 +170,11 @@ func (s *Store) get(ctx context.Context, sequence uint64) (*jetstream.RawStreamM
 	if sequence == 0 {
 		return nil, errors.Mark(errors.New("event 0: sequences start at 1"), es.ErrNotFound)
 	}
-	ctx, cancel := s.request(ctx)
-	defer cancel()
-	m, err := s.stream.GetMsg(ctx, sequence)
+	var m *jetstream.RawStreamMsg
+	err := s.ask(ctx, func(ctx context.Context) (err error) {
+		m, err = s.stream.GetMsg(ctx, sequence)
+		return err
+	})
 	if err != nil {
 		return nil, readError(errors.Wrapf(err, "get event %d of stream %s", sequence, s.config.Stream))
 	}
