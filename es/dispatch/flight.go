@@ -243,9 +243,16 @@ func (w *Writer) flush(ctx context.Context) {
 		f := &flight{begun: w.open.since, jobs: w.open.first(n)}
 		f.before, f.messages = f.jobs[0].before, messagesOf(f.jobs)
 		// The append outlives the context: what is on its way is waited for when the writer stops.
-		f.pending = w.cfg.Store.Append(context.WithoutCancel(ctx), f.before, f.messages)
+		f.pending = w.append(ctx, f.before, f.messages)
 		w.air.add(f)
 	}
+}
+
+// append hands messages to the store, and does not wait long for that: senders who lose patience meanwhile have to be told.
+func (w *Writer) append(ctx context.Context, after es.Head, messages []es.Message) es.Pending {
+	ctx, cancel := context.WithTimeout(ctx, w.cfg.Patience/4)
+	defer cancel()
+	return w.cfg.Store.Append(ctx, after, messages)
 }
 
 func messagesOf(jobs []*job) []es.Message {
