@@ -31,10 +31,10 @@ type Store struct {
 	close   sync.Once
 
 	mu         sync.Mutex
-	connection context.Context    // ends when the connection to the server is lost
-	lost       context.CancelFunc // ends it
-	byEnd  map[es.Head]*appending // what is in flight, by the head it leaves
-	stands standing               // the newest head that is known to stand
+	connection context.Context        // ends when the connection to the server is lost
+	lost       context.CancelFunc     // ends it
+	byEnd      map[es.Head]*appending // what is in flight, by the head it leaves
+	stands     standing               // the newest head that is known to stand
 }
 
 var errStoreClosed = errors.New("the store is closed")
