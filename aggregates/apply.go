@@ -13,6 +13,7 @@ import (
 	"catenary/aggregates/lease"
 	"catenary/aggregates/module"
 	"catenary/aggregates/node"
+	"catenary/aggregates/projection"
 	"catenary/aggregates/publication"
 	"catenary/aggregates/writer"
 	"catenary/commands"
@@ -50,6 +51,9 @@ func (w *World) fold(e es.Event) error {
 		return err
 	case events.Lease:
 		return w.foldLease(e, fact)
+	case events.Projection:
+		_, _, err := advance(w.projections, e, events.AggregateProjection, func(s projection.State) (projection.State, error) { return projection.Evolve(s, fact), nil })
+		return err
 	case events.Writer:
 		_, _, err := advance(w.writers, e, events.AggregateWriter, func(s writer.State) (writer.State, error) { return writer.Evolve(s, fact, e.Recorded), nil })
 		return err

@@ -10,6 +10,7 @@ import (
 	"catenary/aggregates/lease"
 	"catenary/aggregates/module"
 	"catenary/aggregates/node"
+	"catenary/aggregates/projection"
 	"catenary/aggregates/publication"
 	"catenary/aggregates/writer"
 	"catenary/es"
@@ -53,6 +54,8 @@ func (w *World) decide(c es.Command) ([]es.KeyedEvent, error) {
 		return freeze.Decide(w.freezes.state(key), c)
 	case events.AggregateLease:
 		return lease.Decide(w, w.lease(key), c)
+	case events.AggregateProjection:
+		return projection.Decide(w.projections.state(key), c)
 	case events.AggregateWriter:
 		return writer.Decide(c)
 	}

@@ -18,6 +18,7 @@ func (w *World) Dump() map[string]string {
 	dumpTable(d, "assignment", w.assignments)
 	dumpTable(d, "freeze", w.freezes)
 	dumpTable(d, "lease", w.leases)
+	dumpTable(d, "projection", w.projections)
 	dumpTable(d, "writer", w.writers)
 	for key := range w.assignments.All() {
 		s := w.assignments.state(key)

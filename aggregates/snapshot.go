@@ -18,6 +18,7 @@ import (
 	"catenary/aggregates/lease"
 	"catenary/aggregates/module"
 	"catenary/aggregates/node"
+	"catenary/aggregates/projection"
 	"catenary/aggregates/publication"
 	"catenary/aggregates/snapshot"
 	"catenary/aggregates/writer"
@@ -25,7 +26,7 @@ import (
 )
 
 // snapshotForm grows with every change of what [World.Snapshot] writes.
-const snapshotForm = 1
+const snapshotForm = 2
 
 // Form names the rules and the form of this program's snapshots. One of another form can't be restored.
 func (w *World) Form() string { return fmt.Sprintf("rules %d, form %d", RulesVersion, snapshotForm) }
@@ -42,6 +43,7 @@ func (w *World) Snapshot(out io.Writer) error {
 	writeInstances(s, w.assignments, new(assignment.Snapshots).Snapshot)
 	writeInstances(s, w.freezes, freeze.State.Snapshot)
 	writeInstances(s, w.leases, lease.State.Snapshot)
+	writeInstances(s, w.projections, projection.State.Snapshot)
 	writeInstances(s, w.writers, writer.State.Snapshot)
 	writeTimeline(s, w.published, publications)
 	writeReusable(s, w.reusable)
@@ -117,6 +119,7 @@ func (w *World) Restore(in io.Reader) error {
 	readInstances(s, w.assignments, new(assignment.Snapshots).Restored, w.place)
 	readInstances(s, w.freezes, freeze.Restored, nil)
 	readInstances(s, w.leases, lease.Restored, w.indexLease)
+	readInstances(s, w.projections, projection.Restored, nil)
 	readInstances(s, w.writers, writer.Restored, nil)
 	w.readTimeline(s, publications)
 	s.Rows(w.reusable.Reserve, func() { w.reusable.Put(s.Name(), s.Text()) })

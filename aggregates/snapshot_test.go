@@ -87,6 +87,10 @@ func everything() []es.KeyedEvent {
 		on(commands.FreezeRef("f2"), events.FreezeDeclared{Name: "f2"}), on(commands.FreezeRef("f2"), events.FreezeLifted{}),
 		on(commands.LeaseRef("l1"), events.LeaseTaken{Name: "l1", Holder: "e1", TTL: "10s"}),
 		on(commands.LeaseRef("l2"), events.LeaseTaken{Name: "l2", Holder: "e2", TTL: "1m"}), on(commands.LeaseRef("l2"), events.LeaseReleased{}),
+		on(commands.ProjectionRef("v1"), events.ProjectionPaused{View: "v1", Reason: "disk"}),
+		on(commands.ProjectionRef("v1"), events.ProjectionSkipped{View: "v1", Event: 9, Reason: "x"}),
+		on(commands.ProjectionRef("v1"), events.ProjectionSkipped{View: "v1", Event: 7, Reason: "x"}),
+		on(commands.ProjectionRef("v2"), events.ProjectionSkipped{View: "v2", Event: 1 << 40, Reason: "x"}),
 		on(es.Ref{Aggregate: events.AggregateWriter, Key: commands.WriterKey}, events.WriterStarted{ID: "w"}),
 	)
 }

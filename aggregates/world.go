@@ -13,6 +13,7 @@ import (
 	"catenary/aggregates/lease"
 	"catenary/aggregates/module"
 	"catenary/aggregates/node"
+	"catenary/aggregates/projection"
 	"catenary/aggregates/publication"
 	"catenary/aggregates/writer"
 	"catenary/es"
@@ -38,6 +39,7 @@ type World struct {
 	assignments  instances[assignment.State]
 	freezes      instances[freeze.State]
 	leases       instances[lease.State]
+	projections  instances[projection.State]
 	writers      instances[writer.State]
 
 	// requirers gives the registered modules that require a module.
@@ -102,6 +104,7 @@ func NewWorld(cfg Config) (*World, error) {
 		assignments:  newInstances[assignment.State](log),
 		freezes:      newInstances[freeze.State](log),
 		leases:       newInstances[lease.State](log),
+		projections:  newInstances[projection.State](log),
 		writers:      newInstances[writer.State](log),
 
 		requirers:  journal.NewIndex[string, string](log),
@@ -148,6 +151,8 @@ func (w *World) head(ref es.Ref) (version uint64, latest int64) {
 		return w.freezes.head(ref.Key)
 	case events.AggregateLease:
 		return w.leases.head(ref.Key)
+	case events.AggregateProjection:
+		return w.projections.head(ref.Key)
 	case events.AggregateWriter:
 		return w.writers.head(ref.Key)
 	}

@@ -81,6 +81,10 @@ func Commands() *Registry {
 	register[TakeLease](r)
 	register[RenewLease](r)
 	register[ReleaseLease](r)
+
+	register[PauseProjection](r)
+	register[ResumeProjection](r)
+	register[SkipProjection](r)
 	return r
 }
 

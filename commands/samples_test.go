@@ -84,5 +84,8 @@ func samples() []es.Payload {
 		commands.TakeLease{Name: "engine", Holder: "e1", TTL: "10s"},
 		commands.RenewLease{Name: "engine", Holder: "e1"},
 		commands.ReleaseLease{Name: "engine", Holder: "e1", Reason: "stopped"},
+		commands.PauseProjection{View: "chain-builds", Reason: "the disk is moved"},
+		commands.ResumeProjection{View: "chain-builds", Reason: "it is moved"},
+		commands.SkipProjection{View: "chain-builds", Event: 7, Reason: "recorded by mistake"},
 	}
 }

@@ -92,6 +92,9 @@ func TestValidateRefuses(t *testing.T) {
 		{"no stretch", freeze(events.Window{Recurring: &events.Recurring{From: "01:00", To: "01:00", Zone: "UTC"}}), commands.CodeBadValue, "both"},
 		{"an unknown day", freeze(events.Window{Recurring: &events.Recurring{Days: []string{"someday"}, From: "01:00", To: "02:00", Zone: "UTC"}}), commands.CodeBadValue, "someday"},
 		{"a lease without end", commands.TakeLease{Name: "l", Holder: "h"}, commands.CodeMissingField, "ttl"},
+		{"paused for no reason", commands.PauseProjection{View: "v", Reason: " "}, commands.CodeMissingField, "reason"},
+		{"a skip of nothing", commands.SkipProjection{View: "v", Reason: "x"}, commands.CodeMissingField, "event"},
+		{"a skip for no reason", commands.SkipProjection{View: "v", Event: 1}, commands.CodeMissingField, "reason"},
 		{"a lease too long", commands.TakeLease{Name: "l", Holder: "h", TTL: "25h"}, commands.CodeTooLarge, "24h"},
 	}
 	for _, c := range cases {
@@ -117,6 +120,7 @@ func names(name string) []es.Payload {
 		commands.Move{Node: name, Module: name, To: name + "2"},
 		commands.LiftFreeze{Name: name},
 		commands.RenewLease{Name: name, Holder: name},
+		commands.PauseProjection{View: name, Reason: "x"},
 	}
 }
 

@@ -96,6 +96,10 @@ func samples() map[string]any {
 		events.TypeLeaseTaken:    events.LeaseTaken{Name: "engine", Holder: "engine-1", TTL: "10s"},
 		events.TypeLeaseReleased: events.LeaseReleased{Reason: "stopped"},
 
+		events.TypeProjectionPaused:  events.ProjectionPaused{View: "chain-builds", Reason: "the disk is moved"},
+		events.TypeProjectionResumed: events.ProjectionResumed{Reason: "it is moved"},
+		events.TypeProjectionSkipped: events.ProjectionSkipped{View: "chain-builds", Event: 1 << 40, Reason: "it was recorded by mistake"},
+
 		events.TypeWriterStarted: events.WriterStarted{ID: "w1", Program: "1.0.0", Rules: 1},
 	}
 }

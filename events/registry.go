@@ -12,6 +12,7 @@ const (
 	AggregateAssignment  = "assignment"
 	AggregateFreeze      = "freeze"
 	AggregateLease       = "lease"
+	AggregateProjection  = "projection"
 	AggregateWriter      = "writer"
 )
 
@@ -60,6 +61,10 @@ const (
 
 	TypeLeaseTaken    = "lease.taken.v1"
 	TypeLeaseReleased = "lease.released.v1"
+
+	TypeProjectionPaused  = "projection.paused.v1"
+	TypeProjectionResumed = "projection.resumed.v1"
+	TypeProjectionSkipped = "projection.skipped.v1"
 
 	TypeWriterStarted = "writer.started.v1"
 )
@@ -110,6 +115,10 @@ func Registry() *es.Registry {
 
 	es.Register[LeaseTaken](r, TypeLeaseTaken)
 	es.Register[LeaseReleased](r, TypeLeaseReleased)
+
+	es.Register[ProjectionPaused](r, TypeProjectionPaused)
+	es.Register[ProjectionResumed](r, TypeProjectionResumed)
+	es.Register[ProjectionSkipped](r, TypeProjectionSkipped)
 
 	es.Register[WriterStarted](r, TypeWriterStarted)
 	return r

@@ -17,7 +17,7 @@ func TestStoredNames(t *testing.T) {
 		events.AggregateCommit: reflect.TypeFor[events.Commit](), events.AggregateBuild: reflect.TypeFor[events.Build](),
 		events.AggregatePublication: reflect.TypeFor[events.Publication](), events.AggregateAssignment: reflect.TypeFor[events.Assignment](),
 		events.AggregateFreeze: reflect.TypeFor[events.Freeze](), events.AggregateLease: reflect.TypeFor[events.Lease](),
-		events.AggregateWriter: reflect.TypeFor[events.Writer](),
+		events.AggregateProjection: reflect.TypeFor[events.Projection](), events.AggregateWriter: reflect.TypeFor[events.Writer](),
 	}
 	r := events.Registry()
 	for _, name := range r.Names() {
