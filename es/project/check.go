@@ -16,6 +16,7 @@ import (
 type check struct {
 	view     View
 	reads    map[string]bool
+	control  *Control
 	bucket   Bucket
 	tail     uint64 // the stream's tail that counts
 	patience time.Duration
@@ -42,9 +43,9 @@ type found struct {
 // pollPause is how often a bucket that is behind is looked at.
 const pollPause = 50 * time.Millisecond
 
-func newCheck(view View, bucket Bucket, tail uint64, patience time.Duration) *check {
+func newCheck(view View, control *Control, bucket Bucket, tail uint64, patience time.Duration) *check {
 	return &check{
-		view: view, reads: readsOf(view), bucket: bucket, tail: tail, patience: patience,
+		view: view, reads: readsOf(view), control: control, bucket: bucket, tail: tail, patience: patience,
 		report: BucketReport{Name: view.Name(), Differences: []Difference{}},
 		keys:   map[string]struct{}{}, digest: newDigester(),
 	}
@@ -62,9 +63,9 @@ func (c *check) event(ctx context.Context, it *item) error {
 	if c.report.Unfolded != "" {
 		return nil
 	}
-	values, err := c.fold(it)
+	values, err := fold(c.view, c.reads, c.control, it)
 	if err != nil {
-		c.report.Unfolded = stopAt(it.head.Sequence, err).Error()
+		c.report.Unfolded = stopAt(it.head.Sequence, it.event.Type, err).Error()
 		c.done = true
 		return nil
 	}
@@ -77,18 +78,6 @@ func (c *check) event(ctx context.Context, it *item) error {
 		}
 	}
 	return nil
-}
-
-func (c *check) fold(it *item) ([]Value, error) {
-	switch {
-	case errors.Is(it.err, es.ErrMalformed):
-		return nil, it.err
-	case c.reads != nil && !c.reads[it.event.Ref.Aggregate]:
-		return nil, nil
-	case it.err != nil:
-		return nil, it.err
-	}
-	return c.view.Fold(it.event)
 }
 
 // expect compares the next value of the fold with the next one of the bucket.

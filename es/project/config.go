@@ -20,6 +20,9 @@ const (
 	DefaultMarkInterval = time.Second
 	// DefaultCheckInterval is how often an idle view looks whether its bucket still ends where it left it.
 	DefaultCheckInterval = 5 * time.Second
+	// DefaultMaxHold is how long the reader waits for a view that takes nothing. A busy view takes its next event within
+	// milliseconds; one whose bucket does not answer would hold up all others.
+	DefaultMaxHold = 2 * time.Second
 )
 
 // maxInFlightBytes bounds the values of one view in flight by size: eight views with large values must not fill the
@@ -31,6 +34,8 @@ type Config struct {
 	Store    es.Store
 	Registry *es.Registry
 	Views    []ViewSpec
+	// Orders says where people's decisions about views are. Nil means that nobody decides about them.
+	Orders *Orders
 	// Marks keeps how far each view has read. Nil means that views which seldom write a value read more again at a start.
 	Marks Marks
 	// Logger gets what an operator should know. Nil means no log.
@@ -46,6 +51,8 @@ type Config struct {
 	MarkInterval time.Duration
 	// CheckInterval is how often an idle view looks at its bucket's end. Zero means DefaultCheckInterval.
 	CheckInterval time.Duration
+	// MaxHold is how long the reader waits for a view that takes nothing. Zero means DefaultMaxHold.
+	MaxHold time.Duration
 }
 
 // ViewSpec is a view with its bucket.
@@ -53,6 +60,8 @@ type ViewSpec struct {
 	// New makes the view without any state. It is called again whenever the view is taken up from its bucket.
 	New    func() View
 	Bucket Bucket
+	// Generation counts the buckets that the view had in turn; zero means the first.
+	Generation int
 }
 
 // Specs pairs each view of a list with its bucket. newViews MUST give the same views in the same order at every call. It
@@ -107,6 +116,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.CheckInterval <= 0 {
 		c.CheckInterval = DefaultCheckInterval
+	}
+	if c.MaxHold <= 0 {
+		c.MaxHold = DefaultMaxHold
 	}
 	return c, nil
 }

@@ -12,6 +12,13 @@ import (
 // load takes the view up from its bucket: the values that stand are its state, and the last value's position says after
 // which event folding goes on. It gives a stopError when the bucket can't be gone on with.
 func (w *worker) load(ctx context.Context) error {
+	if err := w.readOrders(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-w.ordered: // it is known by now
+	default:
+	}
 	view := w.spec.New()
 	state, err := w.bucket.State(ctx)
 	if err != nil {
@@ -55,14 +62,18 @@ func (w *worker) load(ctx context.Context) error {
 	w.queue, w.sent, w.sentBytes = nil, 0, 0
 	w.head, w.passed, w.persisted = head, head, at.event
 	w.confirmed = at.revision
-	w.track.aim(streamTail)
-	w.track.set(Progress{Event: at.event, Revision: at.revision})
+	w.track.takeUp(Progress{Event: at.event, Revision: at.revision})
+	if p, ok := view.(*parking); ok {
+		for key := range p.parked {
+			w.track.park(p, key)
+		}
+	}
 	w.openAhead(ctx, tail.Revision)
-	return nil
+	return w.obey(ctx)
 }
 
-// place is where folding goes on: after which event, and after which revision of the bucket.
-type place struct {
+// foothold is where folding goes on: after which event, and after which revision of the bucket.
+type foothold struct {
 	event    uint64
 	revision uint64
 	last     uint64 // the event of the bucket's last value
@@ -72,8 +83,8 @@ type place struct {
 // placeOf finds where to go on over a bucket with that last value. When not all of the last event's values stand, it is
 // before that event, which is then folded again: those of its values that stand are found to be the same, the others are
 // written.
-func (w *worker) placeOf(ctx context.Context, view View, tail Entry, streamTail uint64) (place, error) {
-	at := place{event: tail.Meta.Position.Sequence, revision: tail.Revision, last: tail.Meta.Position.Sequence}
+func (w *worker) placeOf(ctx context.Context, view View, tail Entry, streamTail uint64) (foothold, error) {
+	at := foothold{event: tail.Meta.Position.Sequence, revision: tail.Revision, last: tail.Meta.Position.Sequence}
 	if tail.Revision > 0 {
 		switch {
 		case tail.Meta.Fold != view.Version():
@@ -119,7 +130,7 @@ func (w *worker) checkSource(ctx context.Context, tail Entry) error {
 	}
 	e, err := es.ReadEvent(m)
 	if err != nil {
-		return stopAt(source.Sequence, err)
+		return stopAt(source.Sequence, e.Type, err)
 	}
 	if e.ID != source.ID {
 		return stopf("value %d of the bucket %s comes from event %d with the id %s, but the stream's event %d has the id %s: it is another stream; restore the right one, or build the bucket anew",
@@ -128,12 +139,12 @@ func (w *worker) checkSource(ctx context.Context, tail Entry) error {
 	return nil
 }
 
-// loadValues gives the view the values that stood at the place's revision.
-func (w *worker) loadValues(ctx context.Context, view View, at place) error {
+// loadValues gives the view the values that stood at the foothold's revision.
+func (w *worker) loadValues(ctx context.Context, view View, at foothold) error {
 	if at.revision == 0 {
 		return nil
 	}
-	var later []string // keys that have a newer value than the place's revision
+	var later []string // keys that have a newer value than the foothold's revision
 	for e, err := range w.bucket.Entries(ctx) {
 		switch {
 		case errors.Is(err, ErrForeign):
@@ -173,7 +184,7 @@ func (w *worker) loadValues(ctx context.Context, view View, at place) error {
 	return nil
 }
 
-func (w *worker) loadValue(view View, e Entry, at place) error {
+func (w *worker) loadValue(view View, e Entry, at foothold) error {
 	if e.Meta.Position.Sequence > at.last {
 		return stopf("the bucket %s goes back: value %d (key %s) is of event %d, but the last value is of event %d; somebody else than the projector wrote into it: find out who, then build it anew",
 			w.name, e.Revision, e.Key, e.Meta.Position.Sequence, at.last)

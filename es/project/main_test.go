@@ -41,6 +41,12 @@ type (
 	looked struct{}
 	// spoilt can't be folded.
 	spoilt struct{}
+	// paused, resumed and skipped are orders for a view.
+	paused  struct{}
+	resumed struct{}
+	skipped struct {
+		Event uint64 `json:"event"`
+	}
 	// future is known to the registry of newer programs only.
 	future struct{}
 )
@@ -51,7 +57,32 @@ func newRegistry() *es.Registry {
 	es.Register[spread](r, "thing.spread.v1")
 	es.Register[looked](r, "thing.looked.v1")
 	es.Register[spoilt](r, "thing.spoilt.v1")
+	es.Register[paused](r, "order.paused.v1")
+	es.Register[resumed](r, "order.resumed.v1")
+	es.Register[skipped](r, "order.skipped.v1")
 	return r
+}
+
+// orders are the events about views.
+func orders() *project.Orders {
+	return &project.Orders{
+		Instance: func(view string) es.Ref { return es.Ref{Aggregate: "order", Key: view} },
+		Read: func(e es.Event) (project.Order, bool) {
+			switch data := e.Data.(type) {
+			case paused:
+				return project.Order{Pause: true, Reason: "by hand"}, true
+			case resumed:
+				return project.Order{Resume: true}, true
+			case skipped:
+				return project.Order{Skip: data.Event, Reason: "by mistake"}, true
+			}
+			return project.Order{}, false
+		},
+	}
+}
+
+func order(view string, data any) projecttest.Fact {
+	return projecttest.Fact{Ref: es.Ref{Aggregate: "order", Key: view}, Data: data, Actor: "a7"}
 }
 
 func newerRegistry() *es.Registry {
@@ -165,7 +196,7 @@ func spec(newView func() project.View, b project.Bucket) project.ViewSpec {
 // config is a configuration that does not wait long for anything.
 func config(s es.Store, views ...project.ViewSpec) project.Config {
 	return project.Config{
-		Store: s, Registry: newRegistry(), Views: views,
+		Store: s, Registry: newRegistry(), Views: views, Orders: orders(),
 		MarkInterval: 20 * time.Millisecond, CheckInterval: 20 * time.Millisecond,
 	}
 }
@@ -226,6 +257,14 @@ func (r *running) until(view string, good func(project.ViewStatus) bool) project
 	}
 }
 
+// passes waits until all views have passed an event, whatever holds them up before.
+func (r *running) passes(event uint64) {
+	r.t.Helper()
+	for _, v := range r.Status(bounded(r.t)).Views {
+		r.until(v.View, func(v project.ViewStatus) bool { return v.Position.Event >= event })
+	}
+}
+
 // stopped waits until a view has stopped.
 func (r *running) stopped(view string) project.ViewStatus {
 	r.t.Helper()
@@ -238,7 +277,7 @@ func breathe() { <-time.After(time.Millisecond) }
 func verify(t testing.TB, s es.Store, newView func() project.View, b project.Bucket) project.Report {
 	t.Helper()
 	report, err := project.Verify(bounded(t), project.Verification{
-		Store: s, Registry: newRegistry(), Patience: 50 * time.Millisecond,
+		Store: s, Registry: newRegistry(), Orders: orders(), Patience: 50 * time.Millisecond,
 		NewViews: func() []project.View { return []project.View{newView()} },
 		Bucket:   func(string) (project.Bucket, error) { return b, nil },
 	})

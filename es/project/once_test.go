@@ -177,7 +177,7 @@ func TestFullBucketHoldsUpNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := r.until("sums", func(v project.ViewStatus) bool { return v.Reason != "" })
-	if v.State != project.StateCatchingUp || v.Behind != 1000 {
+	if v.State != project.StateWaiting || v.Behind != 1000 {
 		t.Errorf("status %+v", v)
 	}
 	full.Store(false)

@@ -2,13 +2,14 @@ package project
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/cockroachdb/errors"
 )
 
-// ErrStopped means that a view has stopped and will not pass the event that is waited for.
+// ErrStopped means that a view has stopped or is paused: it will not pass the event that is waited for by itself.
 var ErrStopped = errors.New("view stopped")
 
 // Progress is how far a view has come.
@@ -21,13 +22,19 @@ type Progress struct {
 
 // tracker tells others how far a worker has come. It is safe for concurrent use.
 type tracker struct {
+	fold, generation int
+	policy           Policy
+
 	mu       sync.Mutex
 	progress Progress
-	target   uint64 // the stream's tail when the view was last taken up
+	pace     meter
 	trouble  string // why it is not going on at the moment
 	stop     *stopError
 	since    time.Time
 	ended    bool
+	control  *Control
+	parked   map[string]ParkedInstance // by key of the record
+	unknown  map[string]UnknownType
 	waiters  []waiter
 }
 
@@ -36,11 +43,19 @@ type waiter struct {
 	done  chan struct{}
 }
 
+func newTracker(view View, generation int) *tracker {
+	return &tracker{
+		fold: view.Version(), generation: generation, policy: PolicyOf(view), control: &Control{},
+		parked: map[string]ParkedInstance{}, unknown: map[string]UnknownType{},
+	}
+}
+
 // set gives a new progress, which may be an older one after a bucket lost its tail.
 func (t *tracker) set(p Progress) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.progress, t.trouble = p, ""
+	t.pace.passed(p.Event)
 	if len(t.waiters) > 0 {
 		t.wake()
 	}
@@ -52,11 +67,50 @@ func (t *tracker) get() Progress {
 	return t.progress
 }
 
-// aim sets the event up to which the view counts as catching up.
-func (t *tracker) aim(target uint64) {
+// takeUp begins anew, as the view does from what stands in its bucket.
+func (t *tracker) takeUp(p Progress) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.target = target
+	t.progress, t.trouble, t.stop, t.since, t.pace = p, "", nil, time.Time{}, meter{}
+	clear(t.parked)
+	t.wake()
+}
+
+// decide notes what people have decided.
+func (t *tracker) decide(c *Control) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.control = c
+	t.wake()
+}
+
+// park notes what a view says of a parked instance.
+func (t *tracker) park(p *parking, key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r, ok := p.parked[key]
+	if !ok {
+		delete(t.parked, key)
+		return
+	}
+	t.parked[key] = ParkedInstance{Instance: strings.TrimPrefix(key, parkedPrefix), Parked: r, Said: p.said[key]}
+}
+
+// met notes an event whose type the program does not know.
+func (t *tracker) met(it *item) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	u, known := t.unknown[it.event.Type]
+	if !known && len(t.unknown) == MaxListed {
+		return
+	}
+	if !known {
+		u = UnknownType{Type: it.event.Type, First: it.head.Sequence}
+	}
+	if it.head.Sequence > u.Last {
+		u.Events, u.Last = u.Events+1, it.head.Sequence
+	}
+	t.unknown[it.event.Type] = u
 }
 
 func (t *tracker) hold(reason string) {
@@ -83,7 +137,7 @@ func (t *tracker) end() {
 func (t *tracker) wake() {
 	rest := t.waiters[:0]
 	for _, w := range t.waiters {
-		if t.progress.Event >= w.event || t.stop != nil || t.ended {
+		if t.progress.Event >= w.event || t.stop != nil || t.control.Paused != nil || t.ended {
 			close(w.done)
 			continue
 		}
@@ -106,6 +160,10 @@ func (t *tracker) wait(ctx context.Context, view string, event uint64) (Progress
 			stop := t.stop
 			t.mu.Unlock()
 			return p, errors.Mark(errors.Wrapf(stop, "view %s", view), ErrStopped)
+		case t.control.Paused != nil:
+			paused := t.control.Paused
+			t.mu.Unlock()
+			return p, errors.Mark(errors.Newf("view %s is paused at event %d: %s", view, p.Event, paused.Reason), ErrStopped)
 		case t.ended:
 			t.mu.Unlock()
 			return p, errors.Mark(errors.Newf("view %s: the projector has ended at event %d", view, p.Event), ErrStopped)
@@ -130,5 +188,31 @@ func (t *tracker) forget(gone waiter) {
 			t.waiters = append(t.waiters[:i], t.waiters[i+1:]...)
 			return
 		}
+	}
+}
+
+// meter tells how many events a view passes in a second, over the last second or two.
+type meter struct {
+	since time.Time
+	from  uint64
+	rate  float64
+	calls uint8
+}
+
+// passed notes that the view has come to an event.
+func (m *meter) passed(event uint64) {
+	if m.calls++; m.calls%16 == 0 || m.since.IsZero() { // to look at the clock costs more than all else here
+		m.look(time.Now(), event)
+	}
+}
+
+func (m *meter) look(now time.Time, event uint64) {
+	took := now.Sub(m.since)
+	switch {
+	case m.since.IsZero() || event < m.from:
+		m.since, m.from = now, event
+	case took >= time.Second:
+		m.rate = float64(event-m.from) / took.Seconds()
+		m.since, m.from = now, event
 	}
 }

@@ -81,7 +81,7 @@ func (w *worker) answered() error {
 		w.confirm(w.confirmed + 1)
 		return nil
 	case final(err):
-		return stopAt(p.meta.Position.Sequence, errors.Wrapf(err, "the value for key %s can't be stored", p.key))
+		return stopAt(p.meta.Position.Sequence, p.meta.Type, errors.Wrapf(err, "the value for key %s can't be stored", p.key))
 	}
 	return errors.Wrapf(err, "store the value at %s for key %s", p.meta.Position, p.key)
 }

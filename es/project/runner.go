@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/errors"
 
@@ -20,28 +21,12 @@ type Runner struct {
 	cfg     Config
 	workers []*worker
 
-	mu       sync.Mutex
-	started  bool
-	attached []*attachment // replaced, never changed
-	handed   uint64        // the last event handed to who is attached
-	tail     uint64        // the stream's tail as last heard
-	failure  error         // why nothing goes on at all
-}
+	feed *feed
 
-// attachment is a view's place at the reader.
-type attachment struct {
-	feed chan *item
-	gone chan struct{} // closed when the view has left
-}
-
-// feedEvents is how many events a view may be behind the reader before the reader waits for it.
-const feedEvents = 256
-
-// item is one event as all views get it. Nobody changes it.
-type item struct {
-	head  es.Head // the head of the chain with this event: its sequence and its hash
-	event es.Event
-	err   error // why the event can't be read, if so
+	mu      sync.Mutex
+	started bool
+	tail    uint64 // the stream's tail as last heard
+	failure error  // why nothing goes on at all
 }
 
 // New checks the configuration and makes a runner. Nothing is read before [Runner.Run].
@@ -50,7 +35,7 @@ func New(cfg Config) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{cfg: cfg}
+	r := &Runner{cfg: cfg, feed: &feed{patience: cfg.MaxHold}}
 	for _, spec := range cfg.Views {
 		r.workers = append(r.workers, newWorker(r, spec))
 	}
@@ -85,6 +70,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 	var group sync.WaitGroup
 	group.Go(func() { r.failed(r.read(ctx, head), cancel) })
+	group.Go(func() { r.lookForOrders(ctx) })
 	for _, w := range r.workers {
 		group.Go(func() { r.failed(w.run(ctx), cancel) })
 	}
@@ -131,12 +117,10 @@ func (r *Runner) start(ctx context.Context) (es.Head, error) {
 	for {
 		head, err := r.lowest(ctx)
 		if err == nil || errors.Is(err, es.ErrBrokenChain) {
-			r.mu.Lock()
-			r.handed = head.Sequence
-			r.mu.Unlock()
+			r.feed.begin(head)
 			for _, w := range r.workers {
 				if w.first == nil {
-					w.place, _ = r.attach()
+					w.place, _ = r.feed.take(w.reads)
 				}
 			}
 			return head, err
@@ -196,7 +180,9 @@ func (r *Runner) read(ctx context.Context, head es.Head) error {
 				failure = err
 				break
 			}
-			r.hand(ctx, newItem(r.cfg.Registry, m, head))
+			it := newItem(r.cfg.Registry, m, head)
+			r.heard(it)
+			r.feed.hand(ctx, it)
 		}
 		switch {
 		case errors.Is(failure, es.ErrBrokenChain):
@@ -211,49 +197,64 @@ func (r *Runner) read(ctx context.Context, head es.Head) error {
 	}
 }
 
-func newItem(registry *es.Registry, m es.Message, head es.Head) *item {
-	e, err := registry.Decode(m)
-	return &item{head: head, event: e, err: err}
-}
-
-// hand gives an event to every view that is attached.
-func (r *Runner) hand(ctx context.Context, it *item) {
+// heard takes in what an event says to the projector itself.
+func (r *Runner) heard(it *item) {
 	r.mu.Lock()
-	r.handed = it.head.Sequence
-	r.tail = max(r.tail, r.handed)
-	attached := r.attached
+	r.tail = max(r.tail, it.head.Sequence)
 	r.mu.Unlock()
-	for _, a := range attached {
-		select {
-		case a.feed <- it:
-		case <-a.gone:
-		case <-ctx.Done():
-			return
+	if r.cfg.Orders == nil || it.err != nil {
+		return
+	}
+	for _, w := range r.workers {
+		if w.orders != it.event.Ref {
+			continue
+		}
+		if o, ok := r.cfg.Orders.Read(it.event); ok {
+			w.order(func(c *Control) *Control { return c.after(o, &it.event) })
 		}
 	}
 }
 
-// attach gives a view a place at the reader, which hands it every event after the one returned.
-func (r *Runner) attach() (*attachment, uint64) {
-	a := &attachment{feed: make(chan *item, feedEvents), gone: make(chan struct{})}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.attached = append(slices.Clone(r.attached), a)
-	return a, r.handed
+// lookForOrders looks for orders now and then while the reader is far behind the stream's end, where it would come to them
+// late. An error is no harm: the reader comes to them, or the next look does.
+func (r *Runner) lookForOrders(ctx context.Context) {
+	if r.cfg.Orders == nil {
+		return
+	}
+	tick := time.NewTicker(r.cfg.CheckInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		tail, err := r.cfg.Store.Tail(ctx)
+		if err == nil && tail <= r.feed.at()+nearBy {
+			continue
+		}
+		for _, w := range r.workers {
+			if err == nil {
+				err = w.readOrders(ctx)
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			r.cfg.Logger.Debug("the projector could not look for orders; it looks again", "reason", err)
+		}
+	}
 }
 
-func (r *Runner) detach(a *attachment) {
-	close(a.gone)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.attached = slices.DeleteFunc(slices.Clone(r.attached), func(other *attachment) bool { return other == a })
-}
-
-// readTo is the last event the reader has handed out.
-func (r *Runner) readTo() uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.handed
+// Retry lets a view that has stopped be taken up from its bucket again, after what stopped it was dealt with: a bucket that
+// was mended, or another one in its place. For a view that goes on it does nothing that is seen. It gives errors for a view
+// the runner does not have.
+func (r *Runner) Retry(view string) error {
+	for _, w := range r.workers {
+		if w.name == view {
+			w.nudge()
+			return nil
+		}
+	}
+	return r.unknown(view)
 }
 
 // Position tells how far a view has come. It gives errors for a view the runner does not have.

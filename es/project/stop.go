@@ -11,7 +11,9 @@ import (
 // stopError is why a view stops for good: trying again would come to the same.
 type stopError struct {
 	// at is the event the view could not pass; zero when it is the bucket that stops it.
-	at     uint64
+	at uint64
+	// typ is that event's type, as far as it can be told.
+	typ    string
 	reason error
 }
 
@@ -25,8 +27,8 @@ func (s *stopError) Error() string {
 func (s *stopError) Unwrap() error { return s.reason }
 
 // stopAt makes a stop of what keeps a view from passing an event.
-func stopAt(event uint64, reason error) error {
-	return &stopError{at: event, reason: reason}
+func stopAt(event uint64, typ string, reason error) error {
+	return &stopError{at: event, typ: typ, reason: reason}
 }
 
 // stopf makes a stop of what is wrong with a bucket.
@@ -36,6 +38,12 @@ func stopf(format string, args ...any) error {
 
 // errRetake means that the bucket no longer ends where the view left it: the view is to be taken up from it again.
 var errRetake = errors.New("the bucket has gone back")
+
+// errPaused means that the view is to fold no further until it is told otherwise.
+var errPaused = errors.New("paused")
+
+// errLeftBehind means that the view took nothing from the reader for so long that it has lost its place there.
+var errLeftBehind = errors.New("left behind by the reader")
 
 // final says whether an event's value can never be stored, however often it is tried.
 func final(err error) bool {

@@ -20,6 +20,8 @@ type Verification struct {
 	NewViews func() []View
 	// Bucket gives the bucket of a view by its name.
 	Bucket func(name string) (Bucket, error)
+	// Orders says where people's decisions about views are: a fresh fold leaves out what they have skipped. Nil means none.
+	Orders *Orders
 	// Patience is how long to wait for a bucket that is behind and does not move. Zero means DefaultPatience.
 	Patience time.Duration
 }
@@ -46,7 +48,11 @@ func Verify(ctx context.Context, v Verification) (Report, error) {
 		if err != nil {
 			return Report{}, errors.Wrapf(err, "verify: bucket of view %s", view.Name())
 		}
-		c := newCheck(view, bucket, tail, v.Patience)
+		control, err := ReadControl(ctx, v.Store, v.Registry, v.Orders, view.Name())
+		if err != nil {
+			return Report{}, errors.Wrap(err, "verify")
+		}
+		c := newCheck(view, control, bucket, tail, v.Patience)
 		defer c.close()
 		checks = append(checks, c)
 	}

@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -23,8 +24,12 @@ type worker struct {
 	track  *tracker
 	pace   *pace
 
-	first error       // what came of taking the view up at the start
-	place *attachment // where the view stands at the reader after that
+	first error  // what came of taking the view up at the start
+	place *place // where the view stands at the reader after that
+
+	orders  es.Ref                  // the instance that holds the orders for the view
+	control atomic.Pointer[Control] // what they come to: set by who reads the stream, never nil
+	ordered chan struct{}           // says that there is a new order, or another reason to try again
 
 	view      View // nil: to be taken up from the bucket
 	reads     map[string]bool
@@ -56,20 +61,16 @@ const nearBy = 100
 const closeTime = 500 * time.Millisecond
 
 func newWorker(r *Runner, spec ViewSpec) *worker {
-	return &worker{runner: r, cfg: &r.cfg, spec: spec, bucket: spec.Bucket, name: spec.New().Name(), track: &tracker{}, pace: newPace()}
-}
-
-// readsOf gives the aggregates a view reads; nil means all.
-func readsOf(view View) map[string]bool {
-	selective, ok := view.(Selective)
-	if !ok {
-		return nil
+	view := spec.New()
+	w := &worker{
+		runner: r, cfg: &r.cfg, spec: spec, bucket: spec.Bucket, name: view.Name(), pace: newPace(), ordered: make(chan struct{}, 1),
+		track: newTracker(view, max(spec.Generation, 1)),
 	}
-	reads := map[string]bool{}
-	for _, aggregate := range selective.Aggregates() {
-		reads[aggregate] = true
+	w.control.Store(&Control{})
+	if r.cfg.Orders != nil {
+		w.orders = r.cfg.Orders.Instance(w.name)
 	}
-	return reads
+	return w
 }
 
 // run folds until the context ends or the view stops. It gives errors marked [es.ErrBrokenChain].
@@ -87,7 +88,23 @@ func (w *worker) run(ctx context.Context) error {
 		case errors.As(err, &stop):
 			w.cfg.Logger.Error("a view has stopped", "view", w.name, "at", stop.at, "reason", stop.reason)
 			w.track.halt(stop, w.cfg.Clock())
-			return nil
+			if !w.awaitOrder(ctx) {
+				return nil
+			}
+			err = w.resume(ctx)
+			continue
+		case errors.Is(err, errPaused):
+			w.cfg.Logger.Info("a view is paused", "view", w.name, "reason", err)
+			if !w.awaitOrder(ctx) {
+				return nil
+			}
+			w.cfg.Logger.Info("a view goes on", "view", w.name)
+			err = w.resume(ctx)
+			continue
+		case errors.Is(err, errLeftBehind):
+			w.cfg.Logger.Info("a view was slower than the reader; it reads on its own", "view", w.name)
+			err = w.resume(ctx)
+			continue
 		case ctx.Err() != nil:
 			return nil
 		}
@@ -123,7 +140,7 @@ func (w *worker) resume(ctx context.Context) error {
 		return err
 	}
 	for {
-		to := w.runner.readTo()
+		to := w.runner.feed.at()
 		if to <= w.head.Sequence+nearBy {
 			break
 		}
@@ -131,7 +148,7 @@ func (w *worker) resume(ctx context.Context) error {
 			return err
 		}
 	}
-	place, to := w.runner.attach()
+	place, to := w.runner.feed.take(w.reads)
 	w.place = place
 	if err := w.catchUp(ctx, to); err != nil {
 		w.leave()
@@ -142,7 +159,7 @@ func (w *worker) resume(ctx context.Context) error {
 
 func (w *worker) leave() {
 	if w.place != nil {
-		w.runner.detach(w.place)
+		w.runner.feed.leave(w.place)
 		w.place = nil
 	}
 }
@@ -164,14 +181,20 @@ func (w *worker) follow(ctx context.Context) error {
 		}
 		var err error
 		select {
-		case it := <-w.place.feed:
+		case it := <-w.place.events:
 			err = w.take(ctx, it)
+		case <-w.place.beyond:
+			err = w.takeBeyond(ctx)
+		case <-w.place.over:
+			err = errLeftBehind
+		case <-w.ordered:
+			err = w.obey(ctx)
 		case <-answered:
 			err = w.collect()
 		case <-marks.C:
 			w.leaveMark(ctx)
 		case <-checks.C:
-			if len(w.queue) == 0 && len(w.place.feed) == 0 {
+			if len(w.queue) == 0 && len(w.place.events) == 0 {
 				err = w.checkEnd(ctx)
 			}
 		case <-ctx.Done():
@@ -196,6 +219,9 @@ func (w *worker) catchUp(ctx context.Context, through uint64) error {
 		if err := w.fold(ctx, newItem(w.cfg.Registry, m, head)); err != nil {
 			return err
 		}
+		if w.control.Load().Paused != nil {
+			return w.obey(ctx)
+		}
 		if head.Sequence >= through {
 			return nil
 		}
@@ -203,25 +229,39 @@ func (w *worker) catchUp(ctx context.Context, through uint64) error {
 	return errors.Mark(errors.Newf("the stream was read up to event %d, but event %d is known to stand", head.Sequence, through), es.ErrUnavailable)
 }
 
-// take takes one event from the reader.
+// take takes one event from the reader. Between it and the one before there is none that concerns the view.
 func (w *worker) take(ctx context.Context, it *item) error {
 	if it.head.Sequence <= w.head.Sequence {
 		return nil
 	}
-	if err := w.catchUp(ctx, it.head.Sequence-1); err != nil {
-		return err
-	}
 	return w.fold(ctx, it)
+}
+
+// takeBeyond passes the events that do not concern the view, after those that do and came before them.
+func (w *worker) takeBeyond(ctx context.Context) error {
+	passed := w.place.passed.Load()
+	for range len(w.place.events) {
+		if err := w.take(ctx, <-w.place.events); err != nil {
+			return err
+		}
+	}
+	return w.take(ctx, passed)
 }
 
 // fold folds the next event and sends its values on their way.
 func (w *worker) fold(ctx context.Context, it *item) error {
-	values, err := w.values(it)
+	if errors.Is(it.err, es.ErrUnknownType) {
+		w.track.met(it)
+	}
+	values, err := fold(w.view, w.reads, w.control.Load(), it)
 	if err != nil {
 		if err := w.settle(ctx); err != nil {
 			return err
 		}
-		return stopAt(it.head.Sequence, err)
+		return stopAt(it.head.Sequence, it.event.Type, err)
+	}
+	if p, ok := w.view.(*parking); ok && len(values) > 0 && IsParkedKey(values[0].Key) {
+		w.track.park(p, values[0].Key)
 	}
 	for i, v := range values {
 		w.queue = append(w.queue, planned{
@@ -240,18 +280,6 @@ func (w *worker) fold(ctx context.Context, it *item) error {
 		w.pass(ctx, it.head)
 	}
 	return err
-}
-
-func (w *worker) values(it *item) ([]Value, error) {
-	switch {
-	case errors.Is(it.err, es.ErrMalformed):
-		return nil, it.err
-	case w.reads != nil && !w.reads[it.event.Ref.Aggregate]:
-		return nil, nil
-	case it.err != nil:
-		return nil, it.err
-	}
-	return w.view.Fold(it.event)
 }
 
 // pass notes that all values of all events up to the head stand.
