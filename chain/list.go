@@ -111,6 +111,9 @@ type lister[T Record] struct {
 
 // take adds an entry that the query asks for.
 func (l *lister[T]) take(e project.Entry) error {
+	if project.IsParkedKey(e.Key) {
+		return nil // what the projector says of an instance is no record of the chain
+	}
 	entry, err := entryOf(l.kind, e)
 	if err != nil {
 		return err

@@ -63,7 +63,7 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 	}
 	registry := events.Registry()
 	runner, err := project.New(project.Config{
-		Store: store, Registry: registry, Views: specs, Marks: marks, Logger: log, Clock: c.Now,
+		Store: store, Registry: registry, Views: specs, Marks: marks, Orders: projections.Orders(), Logger: log, Clock: c.Now,
 	})
 	if err != nil {
 		return err
@@ -74,7 +74,9 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 			return positions(ctx, runner, sequence)
 		},
 		Verify: func(ctx context.Context, read es.Store) (project.Report, error) {
-			return project.Verify(ctx, project.Verification{Store: read, Registry: registry, NewViews: projections.All, Bucket: open})
+			return project.Verify(ctx, project.Verification{
+				Store: read, Registry: registry, NewViews: projections.All, Orders: projections.Orders(), Bucket: open,
+			})
 		},
 	}
 	return Together(ctx, map[string]func(context.Context) error{
@@ -93,7 +95,7 @@ func Verify(ctx context.Context, nc *nats.Conn) (project.Report, error) {
 	}
 	defer store.Close()
 	return project.Verify(ctx, project.Verification{
-		Store: store, Registry: events.Registry(), NewViews: projections.All, Patience: time.Millisecond,
+		Store: store, Registry: events.Registry(), NewViews: projections.All, Orders: projections.Orders(), Patience: time.Millisecond,
 		Bucket: func(name string) (project.Bucket, error) { return natskv.Open(ctx, nc, name) },
 	})
 }
@@ -121,8 +123,12 @@ func positions(ctx context.Context, runner *project.Runner, sequence uint64) ([]
 	var found []audit.ViewPosition
 	for _, v := range runner.Status(looking).Views {
 		p := audit.ViewPosition{Bucket: v.View, Event: v.Position.Event, Revision: v.Position.Revision}
-		if v.State == project.StateStopped {
+		switch v.State {
+		case project.StateStopped:
 			p.Stopped = v.Reason
+		case project.StatePaused:
+			p.Stopped = "paused: " + v.Paused.Reason
+		case project.StateRunning, project.StateCatchingUp, project.StateWaiting:
 		}
 		found = append(found, p)
 	}

@@ -8,54 +8,103 @@ import (
 	"catenary/chain"
 )
 
-// table holds the newest value of each key of a kind, as the bytes that stand in its bucket. Records would be quicker to
-// get, but an empty list would then differ from the one that was left out of its value.
+// table holds the newest value of each key of a kind, as the bytes that stand in its bucket, and the records of the keys
+// that were folded last. Its memory grows with the keys and what they hold, not with the events.
 type table[T chain.Record] struct {
-	kind   chain.Kind[T]
-	values map[string][]byte
+	kind    chain.Kind[T]
+	slots   map[string]*slot[T]
+	records recent[T]
+}
+
+// slot is one key's newest value.
+type slot[T chain.Record] struct {
+	key   string
+	value []byte
+	// record is the value decoded, nil when it is not at hand. It is what decoding gives, but for lists and maps that are empty
+	// and not nil; those are encoded alike.
+	record     *T
+	newer, old *slot[T] // its neighbours among the recent ones
 }
 
 func newTable[T chain.Record](kind chain.Kind[T]) *table[T] {
-	return &table[T]{kind: kind, values: map[string][]byte{}}
+	return &table[T]{kind: kind, slots: map[string]*slot[T]{}, records: recent[T]{limit: maxRecentBytes}}
 }
 
 // load takes in a value that stands in the bucket.
 func (t *table[T]) load(key string, value []byte) error {
-	record, err := chain.Decode[T](value)
+	record, err := t.decode(key, value)
 	if err != nil {
-		return errors.Wrapf(err, "%s: value of key %s", t.kind.Bucket(), key)
+		return err
 	}
 	if err := t.check(key, record); err != nil {
 		return err
 	}
-	t.values[key] = bytes.Clone(value) // the value may be a small part of a whole message
+	s := t.slot(key)
+	t.records.drop(s)
+	s.value = bytes.Clone(value) // the value may be a small part of a whole message
 	return nil
 }
 
-// get gives a copy of the newest record of a key, nil when there is none.
-func (t *table[T]) get(key string) (*T, error) {
-	value, found := t.values[key]
-	if !found {
-		return nil, nil
-	}
+func (t *table[T]) decode(key string, value []byte) (T, error) {
 	record, err := chain.Decode[T](value)
-	if err != nil {
-		return nil, errors.Wrapf(err, "%s: value of key %s", t.kind.Bucket(), key)
-	}
-	return &record, nil
+	return record, errors.Wrapf(err, "%s: value of key %s", t.kind.Bucket(), key)
 }
 
-// put makes a record the newest of its key and gives the value to store.
-func (t *table[T]) put(key string, record T) ([]byte, error) {
-	if err := t.check(key, record); err != nil {
+// slot gives the slot of a key, a new one when there is none.
+func (t *table[T]) slot(key string) *slot[T] {
+	s, ok := t.slots[key]
+	if !ok {
+		s = &slot[T]{key: key}
+		t.slots[key] = s
+	}
+	return s
+}
+
+// change makes the record that follows from the newest one of a key, nil when there is none, the newest, and gives the value
+// to store. When that fails all is as it was, whatever next has done to the record it was given.
+func (t *table[T]) change(key string, next func(before *T) (T, error)) ([]byte, error) {
+	s := t.slots[key]
+	var before *T
+	if s != nil {
+		if s.record == nil {
+			record, err := t.decode(key, s.value)
+			if err != nil {
+				return nil, err
+			}
+			s.record = &record
+			t.records.add(s)
+		}
+		before = s.record
+	}
+	record, value, err := t.made(key, before, next)
+	if err != nil {
+		if s != nil {
+			t.records.drop(s)
+		}
 		return nil, err
+	}
+	if s == nil {
+		s = t.slot(key)
+	}
+	t.records.drop(s)
+	s.value, s.record = value, record
+	t.records.add(s)
+	return value, nil
+}
+
+func (t *table[T]) made(key string, before *T, next func(*T) (T, error)) (*T, []byte, error) {
+	record, err := next(before)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := t.check(key, record); err != nil {
+		return nil, nil, err
 	}
 	value, err := chain.Encode(record)
 	if err != nil {
-		return nil, errors.Wrapf(err, "%s: value of key %s", t.kind.Bucket(), key)
+		return nil, nil, errors.Wrapf(err, "%s: value of key %s", t.kind.Bucket(), key)
 	}
-	t.values[key] = value
-	return value, nil
+	return &record, value, nil
 }
 
 func (t *table[T]) check(key string, record T) error {

@@ -9,7 +9,8 @@ import (
 )
 
 // Fold gives the record that follows from the one before, nil when there is none, and an event. E is the sum type of the
-// aggregate's events. It may change and keep what before points to. It gives errors for an event it can't fold.
+// aggregate's events. It may change and keep what before points to, but not change what lists and maps hold: those may be the
+// events' own. It gives errors for an event it can't fold.
 type Fold[T chain.Record, E any] func(before *T, e es.Event, data E) (T, error)
 
 // View is a [project.View] with one record for each instance of one aggregate.
@@ -56,15 +57,7 @@ func (v *View[T, E]) next(e es.Event) ([]byte, error) {
 	if !ok {
 		return nil, Unknown(e)
 	}
-	before, err := v.table.get(e.Ref.Key)
-	if err != nil {
-		return nil, err
-	}
-	record, err := v.fold(before, e, data)
-	if err != nil {
-		return nil, err
-	}
-	return v.table.put(e.Ref.Key, record)
+	return v.table.change(e.Ref.Key, func(before *T) (T, error) { return v.fold(before, e, data) })
 }
 
 // Unknown is the error for event data that a fold has no case for.

@@ -44,6 +44,8 @@ func (f *Faulty) Put(ctx context.Context, after uint64, key string, value []byte
 	answer := es.NewPromise()
 	switch fault {
 	case FaultLostAfter:
+		// What was sent is stored, also when who sent it is dead by then.
+		ctx = context.WithoutCancel(ctx)
 		if err := es.Wait(ctx, f.Bucket.Put(ctx, after, key, value, meta)); err != nil {
 			answer.Resolve(err)
 			return answer
