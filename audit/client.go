@@ -49,6 +49,28 @@ func (c *Client) Position(ctx context.Context, q PositionQuestion) (Positions, e
 	return p, err
 }
 
+// Projections asks what the projector and its views are doing.
+func (c *Client) Projections(ctx context.Context) (project.Status, error) {
+	var status project.Status
+	err := c.ask(ctx, QuestionProjections, ProjectionsQuestion{}, func(body []byte) error {
+		var part project.Status
+		if err := json.Unmarshal(body, &part); err != nil {
+			return err
+		}
+		status.Tail, status.Reason = part.Tail, part.Reason
+		status.Views = append(status.Views, part.Views...)
+		return nil
+	})
+	return status, err
+}
+
+// Tail asks where the event stream ends.
+func (c *Client) Tail(ctx context.Context) (Tail, error) {
+	var t Tail
+	err := c.ask(ctx, QuestionTail, TailQuestion{}, func(body []byte) error { return json.Unmarshal(body, &t) })
+	return t, err
+}
+
 // Log asks for one page of the log.
 func (c *Client) Log(ctx context.Context, q LogQuestion) (LogPage, error) {
 	page := LogPage{Items: []Item{}}

@@ -1,5 +1,6 @@
-// Package audit answers questions about the events themselves: how far the buckets are, what happened in which order, and
-// whether the record is whole. A projector runs the micro service catenary-query; programs ask through [Client].
+// Package audit answers questions about the events themselves: how far the buckets are, what happened in which order,
+// what the views are doing and whether the record is whole. A projector runs the micro service catenary-query, a writer
+// catenary-tail; programs ask through [Client].
 //
 // It owns the questions, their answers and how an answer travels in parts. It leaves folding and comparing to es/project, the
 // records people read to chain, and the store to es.

@@ -14,9 +14,12 @@ import (
 
 // Names of the questions, as they stand in their subjects.
 const (
-	QuestionPosition = "position"
-	QuestionLog      = "log"
-	QuestionVerify   = "verify"
+	QuestionPosition    = "position"
+	QuestionLog         = "log"
+	QuestionProjections = "projections"
+	QuestionVerify      = "verify"
+	// QuestionTail is answered where the event stream is written, also while no projector is.
+	QuestionTail = "tail"
 )
 
 // MaxWait bounds how long the service keeps a question open for something that has not happened yet.
@@ -147,6 +150,17 @@ func anyOf(wanted []string, found ...string) bool {
 		}
 	}
 	return false
+}
+
+// ProjectionsQuestion asks what the projector and its views are doing.
+type ProjectionsQuestion struct{}
+
+// TailQuestion asks where the event stream ends.
+type TailQuestion struct{}
+
+// Tail says where the event stream ends.
+type Tail struct {
+	Sequence uint64 `json:"sequence"`
 }
 
 // VerifyQuestion asks for a check of the whole record.

@@ -30,6 +30,8 @@ type Config struct {
 	// Positions waits until every view has passed an event, or the context ends, and gives the positions then. Sequence zero
 	// asks for the positions as they are.
 	Positions func(ctx context.Context, sequence uint64) ([]ViewPosition, error)
+	// Projections tells what the projector and its views are doing.
+	Projections func(ctx context.Context) (project.Status, error)
 	// Verify checks the whole record, reading its events from the given store.
 	Verify func(ctx context.Context, events es.Store) (project.Report, error)
 	// Version is the program's, in semantic form: `nats micro info` shows it.
@@ -54,41 +56,59 @@ type Service struct {
 
 // Serve starts answering; when it returns, the server knows that somebody does.
 func Serve(nc *nats.Conn, c Config) (*Service, error) {
+	s := newService(c)
+	return s, s.start(nc, topology.QueryService, "Answers questions about Catenary's events: position, log, projections, verify.", []question{
+		{QuestionPosition, "which bucket revisions an event has led to", s.position},
+		{QuestionLog, "which events were recorded", s.log},
+		{QuestionProjections, "what the projector and its views are doing", s.projections},
+		{QuestionVerify, "whether the record is whole", s.verifyAll},
+	})
+}
+
+// ServeTail starts answering where the event stream ends, and nothing else. Of the configuration it needs the store and the
+// version.
+func ServeTail(nc *nats.Conn, c Config) (*Service, error) {
+	s := newService(c)
+	return s, s.start(nc, topology.TailService, "Tells where Catenary's event stream ends.", []question{
+		{QuestionTail, "where the event stream ends", s.tail},
+	})
+}
+
+func newService(c Config) *Service {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
 	s := &Service{config: c, slots: make(chan struct{}, maxQuestions), verify: make(chan struct{}, maxVerifies)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// question is what a service answers.
+type question struct {
+	name, about string
+	handler     func(context.Context, []byte, *answer) error
+}
+
+// start answers questions; when it returns, the server knows that somebody does.
+func (s *Service) start(nc *nats.Conn, name, about string, questions []question) error {
 	var err error
-	s.micro, err = micro.AddService(nc, micro.Config{
-		Name:        topology.QueryService,
-		Version:     c.Version,
-		Description: "Answers questions about Catenary's events: position, log, verify.",
-	})
+	s.micro, err = micro.AddService(nc, micro.Config{Name: name, Version: s.config.Version, Description: about})
 	if err != nil {
 		s.cancel()
-		return nil, errors.Wrapf(err, "start the service %s", topology.QueryService)
+		return errors.Wrapf(err, "start the service %s", name)
 	}
-	for _, e := range []struct {
-		name    string
-		about   string
-		handler func(context.Context, []byte, *answer) error
-	}{
-		{QuestionPosition, "which bucket revisions an event has led to", s.position},
-		{QuestionLog, "which events were recorded", s.log},
-		{QuestionVerify, "whether the record is whole", s.verifyAll},
-	} {
-		err := s.micro.AddEndpoint(e.name, s.endpoint(e.name, e.handler),
-			micro.WithEndpointSubject(topology.QuerySubject(e.name)), micro.WithEndpointMetadata(map[string]string{"answers": e.about}))
+	for _, q := range questions {
+		err := s.micro.AddEndpoint(q.name, s.endpoint(q.name, q.handler),
+			micro.WithEndpointSubject(topology.QuerySubject(q.name)), micro.WithEndpointMetadata(map[string]string{"answers": q.about}))
 		if err != nil {
-			return nil, errors.CombineErrors(errors.Wrapf(err, "serve %s", topology.QuerySubject(e.name)), s.Stop())
+			return errors.CombineErrors(errors.Wrapf(err, "serve %s", topology.QuerySubject(q.name)), s.Stop())
 		}
 	}
 	// Whoever is told that the service runs must not be told by the server that nobody listens.
 	if err := nc.Flush(); err != nil {
-		return nil, errors.CombineErrors(errors.Wrapf(err, "start the service %s", topology.QueryService), s.Stop())
+		return errors.CombineErrors(errors.Wrapf(err, "start the service %s", name), s.Stop())
 	}
-	return s, nil
+	return nil
 }
 
 // Stop takes no more questions, ends those that are being answered, and returns when all have ended.
@@ -103,7 +123,7 @@ func (s *Service) Stop() error {
 	}
 	s.cancel()
 	s.running.Wait()
-	return errors.Wrapf(err, "stop the service %s", topology.QueryService)
+	return errors.Wrap(err, "stop answering questions")
 }
 
 // endpoint takes a question off the subscription at once: a micro service hands over one question at a time.
@@ -209,6 +229,34 @@ func (s *Service) log(ctx context.Context, body []byte, a *answer) error {
 		return err
 	}
 	return a.page(page)
+}
+
+// projections sends each view in a part of its own: what is parked and skipped may be a lot.
+func (s *Service) projections(ctx context.Context, body []byte, a *answer) error {
+	if err := decode(body, &ProjectionsQuestion{}); err != nil {
+		return err
+	}
+	status, err := s.config.Projections(ctx)
+	if err != nil {
+		return errors.Wrap(err, "status of the views")
+	}
+	for _, v := range status.Views {
+		if err := a.more(project.Status{Views: []project.ViewStatus{v}}); err != nil {
+			return err
+		}
+	}
+	return a.end(project.Status{Tail: status.Tail, Reason: status.Reason})
+}
+
+func (s *Service) tail(ctx context.Context, body []byte, a *answer) error {
+	if err := decode(body, &TailQuestion{}); err != nil {
+		return err
+	}
+	tail, err := s.config.Store.Tail(ctx)
+	if err != nil {
+		return errors.Wrap(err, "end of the event stream")
+	}
+	return a.end(Tail{Sequence: tail})
 }
 
 // verifyPart is a part of the answer to verify: how far it is, and at last the report.

@@ -31,10 +31,13 @@ const (
 )
 
 // startWriter starts the binary writer against a server.
-func startWriter(t *testing.T, url string) *running {
+func startWriter(t *testing.T, url string) *running { return startPart(t, "writer", url) }
+
+// startPart starts one of the binaries that run a part of the chain against a server.
+func startPart(t *testing.T, name, url string) *running {
 	t.Helper()
 	r := &running{talk: &lockedBuffer{}, ended: make(chan struct{})}
-	r.cmd = exec.Command(filepath.Join(binaries, "writer"), "--durability", "interval", "--event-store-bytes", "100000000", "--bucket-bytes", "10000000")
+	r.cmd = exec.Command(filepath.Join(binaries, name), "--durability", "interval", "--event-store-bytes", "100000000", "--bucket-bytes", "10000000")
 	r.cmd.Env = quietEnv(binaries, url)
 	r.cmd.Stderr = r.talk
 	if err := r.cmd.Start(); err != nil {

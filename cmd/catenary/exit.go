@@ -82,6 +82,8 @@ func exitCode(err error) int {
 		return exitDenied
 	case is(es.ErrNotFound):
 		return exitNotFound
+	case is(errNotStanding):
+		return exitRefused
 	case is(natsconn.ErrUnreachable, dispatch.ErrNoWriter, audit.ErrNoService, es.ErrUnavailable, nats.ErrConnectionClosed):
 		return exitUnreachable
 	case is(dispatch.ErrTimeout, audit.ErrTimeout, context.DeadlineExceeded):

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -197,14 +196,12 @@ func (l logPrinter) add(ctx context.Context, item audit.Item) error {
 	if item.OnBehalfOf, err = l.s.reader.ActorName(ctx, item.OnBehalfOf); err != nil {
 		return err
 	}
-	var body bytes.Buffer
-	e := json.NewEncoder(&body)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(item); err != nil {
+	body, err := encodeJSON(item)
+	if err != nil {
 		return errors.Wrapf(err, "encode event %d", item.Sequence)
 	}
 	sequence := strconv.FormatUint(item.Sequence, 10)
-	shown := line{name: sequence, json: bytes.TrimSuffix(body.Bytes(), []byte("\n")), cells: func() []string {
+	shown := line{name: sequence, json: body, cells: func() []string {
 		effective := ""
 		if !item.Effective.Equal(item.Recorded) {
 			effective = showTime(item.Effective, l.s.zone)

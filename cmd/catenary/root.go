@@ -62,6 +62,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.upCommand(),
 		a.sendCommand(), a.recordCommand(), a.assignCommand(), a.unassignCommand(), a.importCommand(), a.parkedCommand(),
 		a.getCommand(), a.historyCommand(), a.logCommand(), a.receiptCommand(), a.verifyCommand(),
+		a.projectionsCommand(),
 		a.versionCommand(),
 		&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodesHelp},
 	)

@@ -73,6 +73,11 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 		Positions: func(ctx context.Context, sequence uint64) ([]audit.ViewPosition, error) {
 			return positions(ctx, runner, sequence)
 		},
+		Projections: func(ctx context.Context) (project.Status, error) {
+			looking, cancel := context.WithTimeout(ctx, statusPatience)
+			defer cancel()
+			return runner.Status(looking), nil
+		},
 		Verify: func(ctx context.Context, read es.Store) (project.Report, error) {
 			return project.Verify(ctx, project.Verification{
 				Store: read, Registry: registry, NewViews: projections.All, Orders: projections.Orders(), Bucket: open,
@@ -102,11 +107,16 @@ func Verify(ctx context.Context, nc *nats.Conn) (project.Report, error) {
 
 func serveQueries(ctx context.Context, nc *nats.Conn, c audit.Config, ready func()) error {
 	service, err := audit.Serve(nc, c)
-	if err != nil {
-		return err
-	}
-	if ready != nil {
+	if err == nil && ready != nil {
 		ready()
+	}
+	return untilStopped(ctx, service, err)
+}
+
+// untilStopped lets a service that was started answer until the context ends.
+func untilStopped(ctx context.Context, service *audit.Service, err error) error {
+	if err != nil {
+		return stoppedBy(ctx, err)
 	}
 	<-ctx.Done()
 	return service.Stop()

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"catenary/aggregates"
+	"catenary/audit"
 	"catenary/commands"
 	"catenary/es"
 	"catenary/es/dispatch"
@@ -75,6 +76,11 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 		"connection": func(ctx context.Context) error { return awaitClosed(ctx, nc) },
 		// It needs no writer, so those that stand by serve it too: commands are kept also while one takes over.
 		"inbox service": func(ctx context.Context) error { return serveInbox(ctx, nc, p.inbox, p.intake, p.cfg.Now, p.log) },
+		// A projector that is stuck can't say how far it is behind; with this, whoever asks in vain can.
+		"tail service": func(ctx context.Context) error {
+			service, err := audit.ServeTail(nc, audit.Config{Store: p.store, Version: Version(), Logger: p.log})
+			return untilStopped(ctx, service, err)
+		},
 	})
 }
 

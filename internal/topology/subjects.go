@@ -39,6 +39,8 @@ const (
 	WriterService = "catenary-writer"
 	// QueryService answers queries.
 	QueryService = "catenary-query"
+	// TailService tells where the event stream ends, also while no projector answers queries.
+	TailService = "catenary-tail"
 	// InboxService keeps commands until they are done, and answers what became of them.
 	InboxService = "catenary-inbox"
 )
