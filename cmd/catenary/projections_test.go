@@ -111,7 +111,9 @@ func TestPauseAndSkip(t *testing.T) {
 	}
 	o.must(exitNotFound, "get", "assignment", "n1", "web")
 	o.ok("projections", "resume", "assignments")
-	o.until("assignments", func(v shownView) bool { return v.State == project.StateRunning && v.Behind == 0 && v.Copy.Revision == 1 })
+	o.until("assignments", func(v shownView) bool {
+		return v.State == project.StateRunning && v.Behind == 0 && v.Copy.Revision == 1
+	})
 	o.ok("get", "assignment", "n1", "web")
 
 	poison := o.record(es.Ref{Aggregate: events.AggregateAssignment, Key: "n9.web"}, events.AssignmentEnded{Node: "n9", Module: "web"})
@@ -131,7 +133,9 @@ func TestPauseAndSkip(t *testing.T) {
 		t.Errorf("a skip for another view says\n%s", found.err)
 	}
 	o.ok("projections", "skip", "assignments", "--event", number(poison), "--reason", "recorded by mistake")
-	o.until("assignments", func(v shownView) bool { return v.State == project.StateRunning && v.Behind == 0 && v.Copy.Revision == 2 })
+	o.until("assignments", func(v shownView) bool {
+		return v.State == project.StateRunning && v.Behind == 0 && v.Copy.Revision == 2
+	})
 	if found := o.ok("projections", "show", "assignments"); !strings.Contains(found.out, "recorded by mistake") {
 		t.Errorf("show prints\n%s", found.out)
 	}
