@@ -125,7 +125,7 @@ func TestView(t *testing.T) {
 		{Name: "succeeded without being asked", When: succeeded, Fails: perkey.ErrUntold.Error()},
 		{Name: "failed without being asked", When: failed, Fails: perkey.ErrUntold.Error()},
 		{Name: "published without being asked", When: published, Fails: perkey.ErrUntold.Error()},
-		{Name: "a manifest that is not JSON", Given: facts(asked), When: b1(events.BuildSucceeded{Manifest: events.Raw(`{`)}), Fails: "manifest is not JSON"},
+		{Name: "a manifest that is not JSON", Given: facts(asked), When: b1(events.BuildSucceeded{Manifest: events.Raw(`{`)}), Fails: "manifest: it is not JSON"},
 	})
 }
 

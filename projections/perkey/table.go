@@ -12,6 +12,7 @@ import (
 // that were folded last. Its memory grows with the keys and what they hold, not with the events.
 type table[T chain.Record] struct {
 	kind    chain.Kind[T]
+	encoder *chain.Encoder[T]
 	slots   map[string]*slot[T]
 	records recent[T]
 }
@@ -27,7 +28,7 @@ type slot[T chain.Record] struct {
 }
 
 func newTable[T chain.Record](kind chain.Kind[T]) *table[T] {
-	return &table[T]{kind: kind, slots: map[string]*slot[T]{}, records: recent[T]{limit: maxRecentBytes}}
+	return &table[T]{kind: kind, encoder: chain.NewEncoder[T](), slots: map[string]*slot[T]{}, records: recent[T]{limit: maxRecentBytes}}
 }
 
 // load takes in a value that stands in the bucket.
@@ -100,7 +101,7 @@ func (t *table[T]) made(key string, before *T, next func(*T) (T, error)) (*T, []
 	if err := t.check(key, record); err != nil {
 		return nil, nil, err
 	}
-	value, err := chain.Encode(record)
+	value, err := t.encoder.Encode(&record)
 	if err != nil {
 		return nil, nil, errors.Wrapf(err, "%s: value of key %s", t.kind.Bucket(), key)
 	}
