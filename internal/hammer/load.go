@@ -22,6 +22,8 @@ type Load struct {
 	Commands int
 	// For is how long new ones are sent. Zero means no limit.
 	For time.Duration
+	// Rate is how many are sent a second, by all callers together and at even distances. Zero means as fast as they are answered.
+	Rate float64
 	// Next gives a command. It is called by all callers at once.
 	Next func() es.Payload
 }
@@ -80,14 +82,13 @@ func Run(ctx context.Context, s Sender, l Load) (Result, error) {
 		defer cancel()
 		ctx = bounded
 	}
-	r := &running{load: l, sender: s, result: Result{Answers: map[es.Status]int{}, Waited: &Latency{}}}
-	begun := time.Now()
+	r := &running{load: l, sender: s, begun: time.Now(), result: Result{Answers: map[es.Status]int{}, Waited: &Latency{}}}
 	var callers sync.WaitGroup
 	for range max(l.Callers, 1) {
 		callers.Go(func() { r.call(ctx) })
 	}
 	callers.Wait()
-	r.result.Took = time.Since(begun)
+	r.result.Took = time.Since(r.begun)
 	return r.result, nil
 }
 
@@ -95,6 +96,7 @@ func Run(ctx context.Context, s Sender, l Load) (Result, error) {
 type running struct {
 	load   Load
 	sender Sender
+	begun  time.Time
 	sent   atomic.Int64
 
 	mu     sync.Mutex
@@ -108,7 +110,7 @@ func (r *running) call(ctx context.Context) {
 	for {
 		room <- struct{}{}
 		// Asked only with room, so that no command is counted that waits behind another caller's.
-		if ctx.Err() != nil || !r.more() {
+		if ctx.Err() != nil || !r.more(ctx) {
 			break
 		}
 		begun := time.Now()
@@ -122,9 +124,23 @@ func (r *running) call(ctx context.Context) {
 	}
 }
 
-// more says whether one more command is to be sent.
-func (r *running) more() bool {
-	return r.load.Commands <= 0 || r.sent.Add(1) <= int64(r.load.Commands)
+// more says whether one more command is to be sent, when it is due.
+func (r *running) more(ctx context.Context) bool {
+	n := r.sent.Add(1)
+	if r.load.Commands > 0 && n > int64(r.load.Commands) {
+		return false
+	}
+	if r.load.Rate <= 0 {
+		return true
+	}
+	due := time.NewTimer(time.Until(r.begun.Add(time.Duration(float64(n-1) / r.load.Rate * float64(time.Second)))))
+	defer due.Stop()
+	select {
+	case <-due.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func (r *running) answered(waited time.Duration, a es.Answer, err error) {

@@ -44,6 +44,20 @@ func (d *desk) Send(_ es.Payload, done func(es.Answer, error)) {
 
 func accepted(int) (es.Answer, error) { return es.Answer{Status: es.StatusAccepted}, nil }
 
+// TestPacedLoad sends at even distances, however fast the answers are.
+func TestPacedLoad(t *testing.T) {
+	t.Parallel()
+	d := &desk{waitFor: 1, answer: accepted}
+	r, err := hammer.Run(t.Context(), d, hammer.Load{Callers: 2, InFlight: 8, Commands: 21, Rate: 200, Next: hammer.NewFleet("f", 1, 1).Next})
+	if err != nil || r.Accepted() != 21 || r.Took < 100*time.Millisecond {
+		t.Errorf("result %+v, %v: the 21st command is due after 100 ms", r, err)
+	}
+	r, err = hammer.Run(t.Context(), d, hammer.Load{For: 20 * time.Millisecond, Rate: 0.001, Next: hammer.NewFleet("f", 1, 1).Next})
+	if err != nil || r.Accepted() != 1 {
+		t.Errorf("result %+v, %v: the second command is due long after the end", r, err)
+	}
+}
+
 func TestCallersWaitForTheirAnswers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ callers, inFlight, atOnce int }{{0, 0, 1}, {8, 0, 8}, {1, 16, 16}, {4, 4, 16}} {

@@ -24,6 +24,7 @@ func TestRowsRun(t *testing.T) {
 		{"^one node, interval, 64 callers, over", "64 callers, over the bus"},
 		{"^one node, fsync, 1 caller", "1 caller, latency"},
 		{"import", "import of the load set"},
+		{"lag at the copies", rowLag},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -12,7 +12,6 @@ import (
 
 	"catenary/aggregates"
 	"catenary/es"
-	"catenary/es/natskv"
 	"catenary/es/project"
 	"catenary/events"
 	"catenary/internal/hammer"
@@ -33,6 +32,7 @@ const (
 	rowFoldViews = "read and fold all views"
 	rowFoldWorld = "read and fold the writer's world"
 	rowProject   = "project into all buckets, from nothing"
+	rowRebuild   = "make every view from nothing"
 )
 
 // Their counterparts.
@@ -44,7 +44,7 @@ const (
 // readLines runs the rows about reading the event stream, on a stream that a load has filled.
 func (b *bencher) readLines(ctx context.Context) ([]line, error) {
 	want := map[string]bool{}
-	for _, name := range []string{rowFoldViews, rowFoldWorld, rowProject} {
+	for _, name := range []string{rowFoldViews, rowFoldWorld, rowProject, rowRebuild} {
 		if b.wants(name, unsynced) {
 			want[name] = true
 		}
@@ -67,6 +67,7 @@ func (b *bencher) readLines(ctx context.Context) ([]line, error) {
 			{rowFoldViews, "events", bareReplay, target{ratio: 0.6}, r.foldViews, r.bareReplay},
 			{rowFoldWorld, "events", bareReplay, target{}, r.foldWorld, r.bareReplay},
 			{rowProject, "values", barePuts, target{ratio: 0.7}, r.project, r.barePuts(b.runTime)},
+			{rowRebuild, "events", "", target{rate: 20_000}, r.rebuild(b.sayf), nil},
 		} {
 			if !want[row.name] {
 				continue
@@ -74,7 +75,7 @@ func (b *bencher) readLines(ctx context.Context) ([]line, error) {
 			var pairs []pair
 			for range b.runs {
 				var p pair
-				if p.ours, err = row.ours(ctx); err == nil {
+				if p.ours, err = row.ours(ctx); err == nil && row.bare != nil {
 					p.bare, err = row.bare(ctx)
 				}
 				if err != nil {
@@ -222,42 +223,6 @@ func (r *reading) bareReplay(ctx context.Context) (figure, error) {
 	case <-ctx.Done():
 		return figure{}, ctx.Err()
 	}
-}
-
-// project projects all events into new buckets.
-func (r *reading) project(ctx context.Context) (figure, error) {
-	for _, bucket := range topology.ChainBuckets() {
-		if err := r.js.DeleteStream(ctx, topology.BucketStream(bucket)); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-			return figure{}, errors.Wrap(err, "drop a bucket")
-		}
-		if err := natskv.Ensure(ctx, r.nc, topology.Bucket(bucket, r.options)); err != nil {
-			return figure{}, err
-		}
-	}
-	specs, err := project.Specs(projections.All, func(bucket string) (project.Bucket, error) { return natskv.Open(ctx, r.nc, bucket) })
-	if err != nil {
-		return figure{}, err
-	}
-	runner, err := project.New(project.Config{Store: r.store, Registry: events.Registry(), Views: specs})
-	if err != nil {
-		return figure{}, err
-	}
-	running, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	watch, err := startWatch()
-	if err != nil {
-		stop()
-		return figure{}, err
-	}
-	go func() { ended <- runner.Run(running) }()
-	reached, err := runner.Wait(ctx, r.tail)
-	var values uint64
-	for _, p := range reached {
-		values += p.Revision
-	}
-	found, watched := watch.figure(int(values), nil)
-	stop()
-	return found, errors.CombineErrors(errors.CombineErrors(err, watched), <-ended)
 }
 
 // barePuts publishes what stands in the bucket of assignments, with nats.go alone and the guards a projector has, to a stream

@@ -14,12 +14,16 @@ type target struct {
 	ratio float64
 	// rate is a rate of ours that is enough whatever the ratio; 0 for none.
 	rate float64
+	// p99 is what 99 of 100 latencies must not exceed while the rate is reached; 0 for none.
+	p99 time.Duration
 	// latency says that the ratio is of latencies, and must not be exceeded.
 	latency bool
 }
 
 func (t target) String() string {
 	switch {
+	case t.p99 > 0:
+		return fmt.Sprintf("p99 at most %v at %s/s", t.p99, thousands(t.rate))
 	case t.latency:
 		return fmt.Sprintf("at most %.1f ×", t.ratio)
 	case t.ratio == 0 && t.rate == 0:
@@ -94,6 +98,8 @@ func (l line) passes() (passes, judged bool) {
 	switch {
 	case l.note != "" && l.ours.processed == 0, l.target == target{}:
 		return false, false
+	case l.target.p99 > 0:
+		return l.ours.p99 <= l.target.p99 && l.ours.rate >= l.target.rate, true
 	case l.target.latency:
 		return l.ratio <= l.target.ratio, true
 	}

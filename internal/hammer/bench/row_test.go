@@ -30,7 +30,7 @@ func TestRatioIsThatOfPairs(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
-	measured := figure{rate: 12_000, processed: 12_000, p50: time.Millisecond}
+	measured := figure{rate: 12_000, processed: 12_000, p50: time.Millisecond, p99: 2 * time.Millisecond}
 	for _, c := range []struct {
 		name  string
 		ratio float64
@@ -46,6 +46,9 @@ func TestVerdicts(t *testing.T) {
 		{"the ratio is enough", 0.7, target{ratio: 0.6, rate: 40_000}, "", "at least 40,000/s or 60 %", "pass"},
 		{"neither", 0.1, target{ratio: 0.6, rate: 40_000}, "", "at least 40,000/s or 60 %", "short"},
 		{"a rate alone", 0, target{rate: 12_000}, "", "at least 12,000/s", "pass"},
+		{"most latencies kept", 0, target{p99: 3 * time.Millisecond, rate: 12_000}, "", "p99 at most 3ms at 12,000/s", "pass"},
+		{"most latencies kept at too low a rate", 0, target{p99: 3 * time.Millisecond, rate: 13_000}, "", "p99 at most 3ms at 13,000/s", "short"},
+		{"too many latencies exceeded", 0, target{p99: time.Millisecond, rate: 12_000}, "", "p99 at most 1ms at 12,000/s", "short"},
 		{"no target", 0.1, target{}, "said", "", "said"},
 	} {
 		l := line{ours: measured, bare: measured, ratio: c.ratio, target: c.target, note: c.note}
