@@ -57,7 +57,7 @@ func (c *Client) Projections(ctx context.Context) (project.Status, error) {
 		if err := json.Unmarshal(body, &part); err != nil {
 			return err
 		}
-		status.Tail, status.Reason = part.Tail, part.Reason
+		status.Tail, status.Reason, status.Unknown = part.Tail, part.Reason, part.Unknown
 		status.Views = append(status.Views, part.Views...)
 		return nil
 	})

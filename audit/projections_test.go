@@ -18,7 +18,7 @@ import (
 // TestProjections asks for more than fits into one message.
 func TestProjections(t *testing.T) {
 	t.Parallel()
-	want := project.Status{Tail: 42, Reason: "the stream is damaged"}
+	want := project.Status{Tail: 42, Reason: "the stream is damaged", Unknown: []project.UnknownType{{Type: "a.b.v1", Events: 1, First: 2, Last: 2}}}
 	for _, name := range topology.ChainBuckets() {
 		v := project.ViewStatus{View: name, State: project.StateRunning, Policy: project.PolicyPark, Position: project.Progress{Event: 41, Revision: 7}}
 		for i := range project.MaxListed {

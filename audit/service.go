@@ -245,7 +245,7 @@ func (s *Service) projections(ctx context.Context, body []byte, a *answer) error
 			return err
 		}
 	}
-	return a.end(project.Status{Tail: status.Tail, Reason: status.Reason})
+	return a.end(project.Status{Tail: status.Tail, Reason: status.Reason, Unknown: status.Unknown})
 }
 
 func (s *Service) tail(ctx context.Context, body []byte, a *answer) error {

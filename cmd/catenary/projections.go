@@ -63,7 +63,7 @@ func (a *app) projectionsListCommand() *cobra.Command {
 	output := formatFlag(cmd, formatTable)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return a.read(cmd.Context(), func(ctx context.Context, s *session) error {
-			views, failure := s.views(ctx)
+			views, unknown, failure := s.views(ctx)
 			p := a.newPrinter(*output, "VIEW", "STATE", "EVENT", "BEHIND", "LAG", "RATE", "REVISION", "COPY", "FOLD", "POLICY", "PARKED", "SKIPPED", "REASON")
 			for _, v := range views {
 				l, err := v.line()
@@ -74,7 +74,11 @@ func (a *app) projectionsListCommand() *cobra.Command {
 					return err
 				}
 			}
-			return errors.CombineErrors(failure, p.end())
+			err := p.end()
+			for _, u := range unknown {
+				a.sayf("events of a newer program: %d of type %s, from event %d to %d; catenary log shows them raw", u.Events, u.Type, u.First, u.Last)
+			}
+			return errors.CombineErrors(failure, err)
 		})
 	}
 	return cmd
@@ -91,7 +95,7 @@ func (a *app) projectionsShowCommand() *cobra.Command {
 			return err
 		}
 		return a.read(cmd.Context(), func(ctx context.Context, s *session) error {
-			views, failure := s.views(ctx)
+			views, _, failure := s.views(ctx)
 			for _, v := range views {
 				if v.View == name {
 					return errors.CombineErrors(failure, a.showView(s, *output, v))
@@ -104,13 +108,13 @@ func (a *app) projectionsShowCommand() *cobra.Command {
 }
 
 // views gives what the views are doing, and how far their copies are. When no projector answers it gives what can be told
-// without, beside the error.
-func (s *session) views(ctx context.Context) ([]shownView, error) {
+// without, beside the error. It also gives the types of events that the projector does not know.
+func (s *session) views(ctx context.Context) ([]shownView, []project.UnknownType, error) {
 	asking, cancel := context.WithTimeout(ctx, projectionsPatience)
 	status, failure := s.queries.Projections(asking)
 	cancel()
 	if failure != nil && !errors.IsAny(failure, audit.ErrNoService, audit.ErrTimeout) {
-		return nil, failure
+		return nil, nil, failure
 	}
 	if failure == nil && status.Reason != "" {
 		failure = errors.Newf("no view goes on: %s", status.Reason)
@@ -125,9 +129,9 @@ func (s *session) views(ctx context.Context) ([]shownView, error) {
 		shown = append(shown, shownView{ViewStatus: v, Copy: s.copyOf(ctx, v.View)})
 	}
 	if errors.IsAny(failure, audit.ErrNoService, audit.ErrTimeout) {
-		return shown, s.withoutProjector(ctx, shown, failure)
+		return shown, nil, s.withoutProjector(ctx, shown, failure)
 	}
-	return shown, failure
+	return shown, status.Unknown, failure
 }
 
 // copyOf tells how far the copy of a bucket is.

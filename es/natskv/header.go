@@ -37,9 +37,11 @@ const (
 // headerOf gives the headers of a value. Those that say nothing are left out.
 func headerOf(m project.Meta) nats.Header {
 	h := make(nats.Header, 10)
+	values := make([]string, 0, 9) // one piece of memory for all of them
 	set := func(name, value string) {
 		if value != "" {
-			h[name] = []string{value}
+			values = append(values, value)
+			h[name] = values[len(values)-1 : len(values) : len(values)]
 		}
 	}
 	set(HeaderPosition, m.Position.String())

@@ -1,7 +1,7 @@
 package project
 
 import (
-	"fmt"
+	"strconv"
 	"time"
 
 	"catenary/es"
@@ -17,7 +17,11 @@ type Position struct {
 }
 
 // String gives the position as it is stored: 17.1/2.
-func (p Position) String() string { return fmt.Sprintf("%d.%d/%d", p.Sequence, p.Part, p.Parts) }
+func (p Position) String() string {
+	b := strconv.AppendUint(make([]byte, 0, 24), p.Sequence, 10)
+	b = strconv.AppendInt(append(b, '.'), int64(p.Part), 10)
+	return string(strconv.AppendInt(append(b, '/'), int64(p.Parts), 10))
+}
 
 // Before says whether the position comes before another one.
 func (p Position) Before(other Position) bool {

@@ -34,7 +34,7 @@ type tracker struct {
 	ended    bool
 	control  *Control
 	parked   map[string]ParkedInstance // by key of the record
-	unknown  map[string]UnknownType
+	unknown  unknownTypes
 	waiters  []waiter
 }
 
@@ -46,7 +46,7 @@ type waiter struct {
 func newTracker(view View, generation int) *tracker {
 	return &tracker{
 		fold: view.Version(), generation: generation, policy: PolicyOf(view), control: &Control{},
-		parked: map[string]ParkedInstance{}, unknown: map[string]UnknownType{},
+		parked: map[string]ParkedInstance{}, unknown: unknownTypes{},
 	}
 }
 
@@ -100,17 +100,7 @@ func (t *tracker) park(p *parking, key string) {
 func (t *tracker) met(it *item) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	u, known := t.unknown[it.event.Type]
-	if !known && len(t.unknown) == MaxListed {
-		return
-	}
-	if !known {
-		u = UnknownType{Type: it.event.Type, First: it.head.Sequence}
-	}
-	if it.head.Sequence > u.Last {
-		u.Events, u.Last = u.Events+1, it.head.Sequence
-	}
-	t.unknown[it.event.Type] = u
+	t.unknown.met(it)
 }
 
 func (t *tracker) hold(reason string) {

@@ -27,6 +27,7 @@ type Runner struct {
 	started bool
 	tail    uint64 // the stream's tail as last heard
 	failure error  // why nothing goes on at all
+	strange unknownTypes
 }
 
 // New checks the configuration and makes a runner. Nothing is read before [Runner.Run].
@@ -35,7 +36,7 @@ func New(cfg Config) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{cfg: cfg, feed: &feed{patience: cfg.MaxHold}}
+	r := &Runner{cfg: cfg, feed: &feed{patience: cfg.MaxHold}, strange: unknownTypes{}}
 	for _, spec := range cfg.Views {
 		r.workers = append(r.workers, newWorker(r, spec))
 	}
@@ -201,6 +202,7 @@ func (r *Runner) read(ctx context.Context, head es.Head) error {
 func (r *Runner) heard(it *item) {
 	r.mu.Lock()
 	r.tail = max(r.tail, it.head.Sequence)
+	r.strange.met(it)
 	r.mu.Unlock()
 	if r.cfg.Orders == nil || it.err != nil {
 		return

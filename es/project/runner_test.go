@@ -157,6 +157,14 @@ func TestUnknownTypes(t *testing.T) {
 	if v := r.stopped("everything"); v.At != 2 || !strings.Contains(v.Reason, "thing.future.v1") {
 		t.Errorf("a view that reads all: %+v", v)
 	}
+	want := []project.UnknownType{{Type: "thing.future.v1", Events: 1, First: 2, Last: 2}}
+	status := r.Status(bounded(t))
+	if diff := cmp.Diff(want, status.Unknown); diff != "" {
+		t.Errorf("unknown types that came by (-want +have):\n%s", diff)
+	}
+	if status.Views[0].Unknown != nil || !cmp.Equal(want, status.Views[1].Unknown) {
+		t.Errorf("unknown types by view: %+v", status.Views)
+	}
 	projecttest.Append(t, newerRegistry(), s, thing("a", future{}))
 	if v := r.stopped("sums"); v.At != 5 || v.Position.Event != 4 {
 		t.Errorf("a view that reads the aggregate: %+v", v)

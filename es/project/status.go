@@ -40,8 +40,11 @@ type Status struct {
 	// Tail is the stream's last event, as last heard.
 	Tail uint64 `json:"tail"`
 	// Reason says why nothing goes on at all: the stream is damaged, or can't be read at the moment.
-	Reason string       `json:"reason,omitempty"`
-	Views  []ViewStatus `json:"views"`
+	Reason string `json:"reason,omitempty"`
+	// Unknown counts the events of types that the program does not know which the reader has met since the program began,
+	// whichever views they concern.
+	Unknown []UnknownType `json:"unknown,omitempty"`
+	Views   []ViewStatus  `json:"views"`
 }
 
 // Healthy says whether everything goes on: no view has stopped or waits, none has parked anything, and the stream can be read. A
@@ -85,7 +88,7 @@ type ViewStatus struct {
 	SkippedCount int              `json:"skipped-count,omitempty"`
 	Parked       []ParkedInstance `json:"parked,omitempty"`
 	ParkedCount  int              `json:"parked-count,omitempty"`
-	// Unknown counts the events of types that the program does not know which the view has met since the program began.
+	// Unknown counts those of them that concern the view.
 	Unknown []UnknownType `json:"unknown,omitempty"`
 }
 
@@ -98,14 +101,6 @@ type ParkedInstance struct {
 	Said string `json:"said,omitempty"`
 }
 
-// UnknownType counts events of a type that the program does not know.
-type UnknownType struct {
-	Type   string `json:"type"`
-	Events uint64 `json:"events"`
-	First  uint64 `json:"first"`
-	Last   uint64 `json:"last"`
-}
-
 // Status tells what the runner is doing. It reads the stream's tail, and for views that are behind when their next event was
 // recorded; when the tail can't be read, the last known one counts and the reason says so.
 func (r *Runner) Status(ctx context.Context) Status {
@@ -114,7 +109,7 @@ func (r *Runner) Status(ctx context.Context) Status {
 	if err == nil {
 		r.tail = max(r.tail, tail)
 	}
-	s := Status{Tail: r.tail}
+	s := Status{Tail: r.tail, Unknown: r.strange.list()}
 	if r.failure != nil {
 		s.Reason = r.failure.Error()
 	} else if err != nil {
@@ -192,9 +187,6 @@ func (t *tracker) status(view string, tail uint64) ViewStatus {
 	}
 	slices.SortFunc(s.Parked, func(a, b ParkedInstance) int { return cmp.Compare(a.Event, b.Event) })
 	s.Parked = s.Parked[:min(len(s.Parked), MaxListed)]
-	for _, u := range t.unknown {
-		s.Unknown = append(s.Unknown, u)
-	}
-	slices.SortFunc(s.Unknown, func(a, b UnknownType) int { return cmp.Compare(a.Type, b.Type) })
+	s.Unknown = t.unknown.list()
 	return s
 }

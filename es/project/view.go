@@ -9,7 +9,8 @@ import "catenary/es"
 type View interface {
 	// Name is the bucket the view's values go to.
 	Name() string
-	// Version is raised when the same events would give other values. A bucket written by another version is rebuilt.
+	// Version is raised when the same events would give other values, and when the view has learnt to fold events that it
+	// could not, since they may have been parked. A bucket written by another version is rebuilt.
 	Version() int
 	// Load takes in a value that stands in the bucket, before folding goes on from the bucket's position. It gives
 	// errors for a value that is not one of the view's.
