@@ -70,6 +70,9 @@ func anyCommand(t *rapid.T) es.Payload {
 		commands.TakeLease{Name: "l", Holder: holder, TTL: "10s"},
 		commands.RenewLease{Name: "l", Holder: holder},
 		commands.ReleaseLease{Name: "l", Holder: holder},
+		commands.PauseProjection{View: holder, Reason: "x"},
+		commands.ResumeProjection{View: holder, Reason: reason},
+		commands.SkipProjection{View: holder, Event: uint64(count + 1), Reason: "x"},
 		commands.StartWriter{WriterStarted: events.WriterStarted{ID: "w", Program: "1", Rules: 1}},
 	}).Draw(t, "command")
 }

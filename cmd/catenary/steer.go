@@ -85,7 +85,7 @@ func (a *app) skipCommand() *cobra.Command {
 		}
 		err = a.steer(cmd, w, "skip an event of "+c.View, c, func(v project.ViewStatus) bool { return v.At != c.Event })
 		if err == nil && parked {
-			a.sayf("what came behind it is folded when the view is repaired: catenary repair %s", args[0])
+			a.sayf("what came behind it is folded when the view is repaired or built anew")
 		}
 		return err
 	}
