@@ -15,6 +15,8 @@ type table[T chain.Record] struct {
 	encoder *chain.Encoder[T]
 	slots   map[string]*slot[T]
 	records recent[T]
+	// next is the memory of the next record; the one before takes its place.
+	next *T
 }
 
 // slot is one key's newest value.
@@ -28,7 +30,7 @@ type slot[T chain.Record] struct {
 }
 
 func newTable[T chain.Record](kind chain.Kind[T]) *table[T] {
-	return &table[T]{kind: kind, encoder: chain.NewEncoder[T](), slots: map[string]*slot[T]{}, records: recent[T]{limit: maxRecentBytes}}
+	return &table[T]{kind: kind, encoder: chain.NewEncoder[T](), slots: map[string]*slot[T]{}, next: new(T), records: recent[T]{limit: maxRecentBytes}}
 }
 
 // load takes in a value that stands in the bucket.
@@ -77,7 +79,7 @@ func (t *table[T]) change(key string, next func(before *T) (T, error)) ([]byte, 
 		}
 		before = s.record
 	}
-	record, value, err := t.made(key, before, next)
+	value, err := t.made(key, before, next)
 	if err != nil {
 		if s != nil {
 			t.records.drop(s)
@@ -88,24 +90,25 @@ func (t *table[T]) change(key string, next func(before *T) (T, error)) ([]byte, 
 		s = t.slot(key)
 	}
 	t.records.drop(s)
-	s.value, s.record = value, record
+	s.value, s.record = value, t.next
+	if t.next = before; before == nil {
+		t.next = new(T)
+	}
 	t.records.add(s)
 	return value, nil
 }
 
-func (t *table[T]) made(key string, before *T, next func(*T) (T, error)) (*T, []byte, error) {
-	record, err := next(before)
-	if err != nil {
-		return nil, nil, err
+// made makes the next record and gives its value.
+func (t *table[T]) made(key string, before *T, next func(*T) (T, error)) ([]byte, error) {
+	var err error
+	if *t.next, err = next(before); err != nil {
+		return nil, err
 	}
-	if err := t.check(key, record); err != nil {
-		return nil, nil, err
+	if err := t.check(key, *t.next); err != nil {
+		return nil, err
 	}
-	value, err := t.encoder.Encode(&record)
-	if err != nil {
-		return nil, nil, errors.Wrapf(err, "%s: value of key %s", t.kind.Bucket(), key)
-	}
-	return &record, value, nil
+	value, err := t.encoder.Encode(t.next)
+	return value, errors.Wrapf(err, "%s: value of key %s", t.kind.Bucket(), key)
 }
 
 func (t *table[T]) check(key string, record T) error {
