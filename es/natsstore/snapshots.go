@@ -28,8 +28,6 @@ const (
 	// chunkBytes is the size of one message of a base: small enough that an append on the same connection is not kept waiting
 	// behind it.
 	chunkBytes = 128 << 10
-	// chunksInFlight bounds the chunks that are not acknowledged yet.
-	chunksInFlight = 8
 	// keptBases is how many stay: the newest, and the one before, which somebody may be reading.
 	keptBases = 2
 	// basePrefix starts the names of bases; the event's sequence follows.
@@ -88,7 +86,7 @@ func OpenSnapshots(ctx context.Context, nc *nats.Conn, config Config) (*Snapshot
 	}
 	config.Stream = topology.ObjectsStream(topology.ObjectsSnapshots)
 	s := &Store{config: config, nc: nc, connection: context.Background()}
-	s.js, err = jetstream.New(nc, jetstream.WithDefaultTimeout(config.RequestTimeout), jetstream.WithPublishAsyncTimeout(config.AckTimeout))
+	s.js, err = jetstream.New(nc, jetstream.WithDefaultTimeout(config.AckTimeout))
 	if err != nil {
 		return nil, errors.Wrap(err, "snapshots")
 	}
@@ -111,7 +109,6 @@ func (s *Snapshots) Save(ctx context.Context, sequence uint64, write func(io.Wri
 		Bucket: s.bucket, NUID: nuid.Next(),
 	}}
 	up.subject = topology.ObjectChunkSubject(s.bucket, up.info.NUID)
-	defer s.chunks.js.CleanupPublisher()
 	err := write(up)
 	if err == nil {
 		err = up.close(s.bucket)
@@ -140,7 +137,6 @@ type upload struct {
 	info    jetstream.ObjectInfo
 	digest  hash.Hash
 	chunk   []byte
-	flying  []jetstream.PubAckFuture
 }
 
 // Write takes in a part. It gives errors marked as those of [Store.Append].
@@ -148,7 +144,7 @@ func (u *upload) Write(p []byte) (int, error) {
 	written := 0
 	for len(p) > 0 {
 		if u.chunk == nil {
-			u.chunk = make([]byte, 0, chunkBytes) // the one before may be on its way yet
+			u.chunk = make([]byte, 0, chunkBytes)
 		}
 		n := min(len(p), chunkBytes-len(u.chunk))
 		u.chunk = append(u.chunk, p[:n]...)
@@ -162,35 +158,16 @@ func (u *upload) Write(p []byte) (int, error) {
 	return written, nil
 }
 
+// send stores a chunk. One is on its way at a time: their order is the object's, and the client's asynchronous publisher can't
+// be ended without leaving a goroutine behind now and then.
 func (u *upload) send() error {
-	if len(u.flying) >= chunksInFlight {
-		if err := u.await(len(u.flying) - chunksInFlight + 1); err != nil {
-			return err
-		}
-	}
 	u.digest.Write(u.chunk)
 	u.info.Size += uint64(len(u.chunk))
 	u.info.Chunks++
-	ack, err := u.js.PublishMsgAsync(&nats.Msg{Subject: u.subject, Data: u.chunk})
-	if err != nil {
-		return sendError(errors.Wrapf(err, "chunk %d of snapshot %s", u.info.Chunks, u.info.Name))
+	if _, err := u.js.PublishMsg(u.ctx, &nats.Msg{Subject: u.subject, Data: u.chunk}); err != nil {
+		return answerError(errors.Wrapf(err, "chunk %d of snapshot %s", u.info.Chunks, u.info.Name))
 	}
-	u.flying, u.chunk = append(u.flying, ack), nil
-	return nil
-}
-
-// await waits for the answers to the oldest chunks.
-func (u *upload) await(n int) error {
-	for _, ack := range u.flying[:n] {
-		select {
-		case <-ack.Ok():
-		case err := <-ack.Err():
-			return answerError(errors.Wrapf(err, "snapshot %s", u.info.Name))
-		case <-u.ctx.Done():
-			return errors.Mark(errors.Wrapf(u.ctx.Err(), "snapshot %s", u.info.Name), es.ErrUnavailable)
-		}
-	}
-	u.flying = u.flying[n:]
+	u.chunk = u.chunk[:0]
 	return nil
 }
 
@@ -200,9 +177,6 @@ func (u *upload) close(bucket string) error {
 		if err := u.send(); err != nil {
 			return err
 		}
-	}
-	if err := u.await(len(u.flying)); err != nil {
-		return err
 	}
 	u.info.Digest = jetstream.GetObjectDigestValue(u.digest)
 	data, err := json.Marshal(u.info)
