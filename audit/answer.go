@@ -14,6 +14,8 @@ import (
 const (
 	headerPart   = "Cat-Part"
 	headerStream = "Cat-Stream"
+	// headerHint says in an error what to do about it; it may stand there several times.
+	headerHint = "Cat-Hint"
 
 	streamMore = "more"
 	streamEnd  = "end"
@@ -51,6 +53,24 @@ func (a *answer) send(v any, stream string) error {
 			return errors.Wrap(err, "encode a part of the answer")
 		}
 	}
+	return a.sendBody(body, stream)
+}
+
+// whole sends one JSON value, cut into as many parts as it needs.
+func (a *answer) whole(v any) error {
+	body, err := encode(v)
+	if err != nil {
+		return errors.Wrap(err, "encode the answer")
+	}
+	for ; len(body) > maxPartBytes; body = body[maxPartBytes:] {
+		if err := a.sendBody(body[:maxPartBytes], streamMore); err != nil {
+			return err
+		}
+	}
+	return a.sendBody(body, streamEnd)
+}
+
+func (a *answer) sendBody(body []byte, stream string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.over {
@@ -72,7 +92,11 @@ func (a *answer) fail(cause error) error {
 		return nil
 	}
 	a.over = true
-	return errors.Wrap(a.request.Error(codeOf(cause), cause.Error(), nil), "send why the query failed")
+	var headers micro.Headers
+	if hints := errors.GetAllHints(cause); len(hints) > 0 {
+		headers = micro.Headers{headerHint: hints}
+	}
+	return errors.Wrap(a.request.Error(codeOf(cause), cause.Error(), nil, micro.WithHeaders(headers)), "send why the query failed")
 }
 
 // page sends a page of the log in as many parts as it needs.

@@ -25,8 +25,8 @@ type Guard func(ctx context.Context, subjects ...string) (context.Context, conte
 
 // Client asks the query service. It may be used by many goroutines at once.
 //
-// All methods give errors marked [ErrNoService], [ErrTimeout], [ErrIncomplete], [ErrInvalid], [ErrBusy] or [ErrFailed], what
-// the guard gives, and the context's error.
+// All methods give errors marked [ErrNoService], [ErrTimeout], [ErrIncomplete], [ErrInvalid], [ErrBusy] or [ErrFailed], those
+// of [Answers], what the guard gives, and the context's error.
 type Client struct {
 	nc    *nats.Conn
 	guard Guard
@@ -209,7 +209,7 @@ func receive(ctx context.Context, sub *nats.Subscription, take func([]byte) erro
 			return err
 		}
 		if code := m.Header.Get(micro.ErrorCodeHeader); code != "" {
-			return errorOf(code, m.Header.Get(micro.ErrorHeader))
+			return errorOf(code, m.Header.Get(micro.ErrorHeader), m.Header.Values(headerHint))
 		}
 		if found := m.Header.Get(headerPart); found != strconv.Itoa(part) {
 			return errors.Mark(errors.Newf("part %d came as part %q", part, found), ErrIncomplete)

@@ -14,6 +14,12 @@ var (
 	ErrInvalid = errors.New("malformed query")
 	// ErrBusy means that the service answers as many questions as it can. Ask again later.
 	ErrBusy = errors.New("the query service is busy")
+	// ErrNotFound means that nothing is known of what was asked for.
+	ErrNotFound = errors.New("nothing is known of it")
+	// ErrNoStore means that the projector keeps no audit store, so that questions about the past have no answer there.
+	ErrNoStore = errors.New("the projector keeps no audit store")
+	// ErrStoreBehind means that the audit store is being built and has not caught up. Ask again later.
+	ErrStoreBehind = errors.New("the audit store has not caught up")
 	// ErrFailed means that the service could not find the answer; the message is the service's.
 	ErrFailed = errors.New("the query failed")
 )
@@ -21,35 +27,50 @@ var (
 // Codes of the error header of micro services.
 const (
 	codeInvalid = "400"
+	codeUnknown = "404"
+	codeBehind  = "425"
 	codeBusy    = "429"
 	codeFailed  = "500"
+	codeNoStore = "501"
 	codeStops   = "503"
 )
 
-// codeOf gives the code an error travels under.
-func codeOf(err error) string {
-	switch {
-	case errors.Is(err, ErrInvalid):
-		return codeInvalid
-	case errors.Is(err, ErrBusy):
-		return codeBusy
-	case errors.Is(err, ErrNoService):
-		return codeStops
-	default:
-		return codeFailed
-	}
+// kinds pairs the reasons with the codes they travel under. It is never changed.
+var kinds = []struct {
+	code string
+	kind error
+}{
+	{codeInvalid, ErrInvalid}, {codeUnknown, ErrNotFound}, {codeBehind, ErrStoreBehind}, {codeBusy, ErrBusy},
+	{codeNoStore, ErrNoStore}, {codeStops, ErrNoService}, {codeFailed, ErrFailed},
 }
 
-// errorOf gives the error that travelled under a code.
-func errorOf(code, description string) error {
-	kind := ErrFailed
-	switch code {
-	case codeInvalid:
-		kind = ErrInvalid
-	case codeBusy:
-		kind = ErrBusy
-	case codeStops:
-		kind = ErrNoService
+// codeOf gives the code an error travels under.
+func codeOf(err error) string {
+	for _, k := range kinds {
+		if errors.Is(err, k.kind) {
+			return k.code
+		}
 	}
-	return errors.Mark(errors.Newf("%s", description), kind)
+	return codeFailed
+}
+
+// errorOf gives the error that travelled under a code, with its hints.
+func errorOf(code, description string, hints []string) error {
+	err := errors.Newf("%s", description)
+	for _, hint := range hints {
+		err = errors.WithHint(err, hint)
+	}
+	for _, k := range kinds {
+		if k.code == code {
+			return errors.Mark(err, k.kind)
+		}
+	}
+	return errors.Mark(err, ErrFailed)
+}
+
+func markIncomplete(err error, name string) error {
+	if err == nil {
+		return nil
+	}
+	return errors.Mark(errors.Wrapf(err, "query %s: the answer can't be read", name), ErrIncomplete)
 }

@@ -32,6 +32,8 @@ type Item struct {
 	// Body is the body as stored, of an event without Data, and Problem says why it has none.
 	Body    []byte `json:"body,omitempty"`
 	Problem string `json:"problem,omitempty"`
+	// Refused is set for a command that was not done. The item then has no sequence, id, type, version or data.
+	Refused *Refused `json:"refused,omitempty"`
 }
 
 // newItem shows a stored message. What can't be read is shown raw: a log that leaves out what it does not understand would

@@ -81,6 +81,18 @@ type LogQuestion struct {
 	Keys []string `json:"keys,omitempty"`
 	// Actors picks who did it, or on whose behalf: any of these opaque ids.
 	Actors []string `json:"actors,omitempty"`
+	// Types picks events by their stored names, with the version or without: any of them.
+	Types []string `json:"types,omitempty"`
+	// Node and Module pick what concerns them.
+	Node   string `json:"node,omitempty"`
+	Module string `json:"module,omitempty"`
+	// Command and Correlation pick what came from one command, or from one conversation.
+	Command     string `json:"command,omitempty"`
+	Correlation string `json:"correlation,omitempty"`
+	// Text picks what holds all of these words, or words that begin like them, anywhere in the event.
+	Text string `json:"text,omitempty"`
+	// Refused is RefusedWith or RefusedOnly; without it refused commands are left out.
+	Refused string `json:"refused,omitempty"`
 	// Since and Until bound the recorded time.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
@@ -91,6 +103,9 @@ type LogQuestion struct {
 	// Oldest asks for the oldest first; After for those after this one only, which means oldest first too.
 	Oldest bool   `json:"oldest,omitempty"`
 	After  uint64 `json:"after,omitempty"`
+	// Cursor goes on after a page, newest first: it is that page's Cursor. It is for logs with refused commands, whose places
+	// are two; the others can do with Before.
+	Cursor string `json:"cursor,omitempty"`
 	// Wait keeps a question for events after the newest open until one comes.
 	Wait Duration `json:"wait,omitempty"`
 }
@@ -102,6 +117,8 @@ type LogPage struct {
 	Next uint64 `json:"next,omitempty"`
 	// More says that there may be more in this direction. A page MAY be short, or empty, and have more behind it.
 	More bool `json:"more,omitempty"`
+	// Cursor is what to give as Cursor to go on; empty when there is no more.
+	Cursor string `json:"cursor,omitempty"`
 }
 
 func (q LogQuestion) forward() bool { return q.Oldest || q.After > 0 }
