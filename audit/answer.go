@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -92,12 +93,15 @@ func (a *answer) fail(cause error) error {
 		return nil
 	}
 	a.over = true
-	var headers micro.Headers
-	if hints := errors.GetAllHints(cause); len(hints) > 0 {
-		headers = micro.Headers{headerHint: hints}
+	headers := micro.Headers{}
+	for _, hint := range errors.GetAllHints(cause) {
+		headers[headerHint] = append(headers[headerHint], oneLine(hint))
 	}
-	return errors.Wrap(a.request.Error(codeOf(cause), cause.Error(), nil, micro.WithHeaders(headers)), "send why the query failed")
+	return errors.Wrap(a.request.Error(codeOf(cause), oneLine(cause.Error()), nil, micro.WithHeaders(headers)), "send why the query failed")
 }
+
+// oneLine makes text fit for a header.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // page sends a page of the log in as many parts as it needs.
 func (a *answer) page(p LogPage) error {
@@ -120,6 +124,6 @@ func (a *answer) page(p LogPage) error {
 		part.Items = append(part.Items, item)
 		size += len(body)
 	}
-	part.Next, part.More = p.Next, p.More
+	part.Next, part.More, part.Cursor = p.Next, p.More, p.Cursor
 	return a.end(part)
 }

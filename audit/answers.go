@@ -16,6 +16,8 @@ type Answers interface {
 	Diff(context.Context, DiffQuestion) (DiffAnswer, error)
 	// Blame says where what a node runs comes from.
 	Blame(context.Context, BlameQuestion) (BlameAnswer, error)
+	// Log gives a page of the log.
+	Log(context.Context, LogQuestion) (LogPage, error)
 	// Trace gives the way from commits to nodes.
 	Trace(context.Context, TraceQuestion) (TraceAnswer, error)
 	// Report counts over a span of time.
@@ -29,6 +31,16 @@ type Answers interface {
 }
 
 var _ Answers = (*Client)(nil)
+
+// Past is an audit store, as the service asks it.
+type Past interface {
+	Answers
+	// Status says how far the store has come.
+	Status() StoreState
+	// Wait returns when the store has taken in an event. It gives errors marked [ErrStoreBehind] when it will not, and the
+	// context's.
+	Wait(ctx context.Context, event uint64) error
+}
 
 // AsOf asks what stood at a moment.
 func (c *Client) AsOf(ctx context.Context, q AsOfQuestion) (AsOfAnswer, error) {

@@ -80,7 +80,7 @@ func (c *Client) Log(ctx context.Context, q LogQuestion) (LogPage, error) {
 			return err
 		}
 		page.Items = append(page.Items, part.Items...)
-		page.Next, page.More = part.Next, part.More
+		page.Next, page.More, page.Cursor = part.Next, part.More, part.Cursor
 		return nil
 	})
 	return page, err
@@ -111,10 +111,13 @@ func (c *Client) Events(ctx context.Context, q LogQuestion) iter.Seq2[Item, erro
 			if !page.More {
 				return
 			}
-			if q.forward() {
+			switch {
+			case q.forward():
 				q.Oldest, q.After = true, page.Next
-			} else {
-				q.Before = page.Next
+			case q.Refused != "":
+				q.Before, q.Cursor = 0, page.Cursor
+			default:
+				q.Before, q.Cursor = page.Next, ""
 			}
 		}
 	}

@@ -36,9 +36,9 @@ type Item struct {
 	Refused *Refused `json:"refused,omitempty"`
 }
 
-// newItem shows a stored message. What can't be read is shown raw: a log that leaves out what it does not understand would
+// NewItem shows a stored message. What can't be read is shown raw: a log that leaves out what it does not understand would
 // hide just what one looks for.
-func newItem(registry *es.Registry, m es.Message) Item {
+func NewItem(registry *es.Registry, m es.Message) Item {
 	e, err := registry.Decode(m)
 	item := Item{Sequence: m.Sequence}
 	if e.ID == "" {

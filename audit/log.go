@@ -35,7 +35,7 @@ type log struct {
 
 // page gives the events asked for. It gives ErrInvalid and the store's errors.
 func (l log) page(ctx context.Context, q LogQuestion) (LogPage, error) {
-	if err := q.validate(); err != nil {
+	if err := q.Validate(); err != nil {
 		return LogPage{}, err
 	}
 	if q.Limit == 0 || q.Limit > MaxPageItems {
@@ -246,7 +246,7 @@ func (c *collector) take(m es.Message) {
 	if !wanted(c.q, e, err) {
 		return
 	}
-	c.items = append(c.items, newItem(c.registry, m))
+	c.items = append(c.items, NewItem(c.registry, m))
 	c.bytes += m.Size()
 }
 

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -22,13 +21,6 @@ func (p Page) Rows() int {
 		return MaxPageItems
 	}
 	return p.Limit
-}
-
-func (p Page) validate() error {
-	if p.Limit < 0 {
-		return invalidf("limit is %d: it must be positive, or left out", p.Limit)
-	}
-	return nil
 }
 
 // Moment is the pair of times a question is asked for.
@@ -73,8 +65,4 @@ func (p Person) String() string {
 // invalidf gives an error marked ErrInvalid.
 func invalidf(format string, args ...any) error {
 	return errors.Mark(errors.NewWithDepthf(1, format, args...), ErrInvalid)
-}
-
-func invalidHint(hint, format string, args ...any) error {
-	return errors.Mark(errors.WithHint(errors.NewWithDepth(1, fmt.Sprintf(format, args...)), hint), ErrInvalid)
 }

@@ -53,14 +53,18 @@ type PositionQuestion struct {
 	Sequence uint64 `json:"sequence,omitempty"`
 	// Wait is how long to wait for views that have not passed the event yet.
 	Wait Duration `json:"wait,omitempty"`
+	// Audit waits for the audit store too, where the projector keeps one.
+	Audit bool `json:"audit,omitempty"`
 }
 
 // Positions say how far each view is.
 type Positions struct {
 	Sequence uint64 `json:"sequence"`
-	// Reached says that every view has passed the event.
+	// Reached says that every view has passed the event, and the audit store if it was asked for.
 	Reached bool           `json:"reached"`
 	Views   []ViewPosition `json:"views"`
+	// Audit is how far the audit store is; missing where the projector keeps none.
+	Audit *StoreState `json:"audit,omitempty"`
 }
 
 // ViewPosition says how far one view is.
@@ -123,8 +127,20 @@ type LogPage struct {
 
 func (q LogQuestion) forward() bool { return q.Oldest || q.After > 0 }
 
-func (q LogQuestion) validate() error {
+// needsStore says whether the question can only be answered from the audit store.
+func (q LogQuestion) needsStore() bool {
+	return len(q.Types) > 0 || q.Node != "" || q.Module != "" || q.Command != "" || q.Correlation != "" || q.Text != "" || q.Refused != "" || q.Cursor != ""
+}
+
+// Validate checks the question's form. It gives errors marked ErrInvalid, which name the field.
+func (q LogQuestion) Validate() error {
 	switch {
+	case q.Refused != "" && q.Refused != RefusedWith && q.Refused != RefusedOnly:
+		return invalidf("refused is %q: it is %s or %s, or left out", q.Refused, RefusedWith, RefusedOnly)
+	case q.Refused != "" && q.forward():
+		return invalidf("refused commands are listed newest first only: leave oldest and after out")
+	case q.Cursor != "" && (q.Before > 0 || q.forward()):
+		return invalidf("a cursor and a place to begin are given: one of them is enough")
 	case q.Aggregate != "" && strings.ContainsAny(q.Aggregate, ".*> \t\r\n"):
 		return errors.Mark(errors.Newf("aggregate is %q: it is one word, such as assignment", q.Aggregate), ErrInvalid)
 	case len(q.Keys) > MaxKeys:

@@ -34,6 +34,8 @@ type Config struct {
 	Projections func(ctx context.Context) (project.Status, error)
 	// Verify checks the whole record, reading its events from the given store.
 	Verify func(ctx context.Context, events es.Store) (project.Report, error)
+	// Past is the audit store. Nil means that there is none: what needs it gets ErrNoStore.
+	Past Past
 	// Version is the program's, in semantic form: `nats micro info` shows it.
 	Version string
 	// Logger hears of questions that failed. Default: slog.Default().
@@ -57,12 +59,12 @@ type Service struct {
 // Serve starts answering; when it returns, the server knows that somebody does.
 func Serve(nc *nats.Conn, c Config) (*Service, error) {
 	s := newService(c)
-	return s, s.start(nc, topology.QueryService, "Answers questions about Catenary's events: position, log, projections, verify.", []question{
+	return s, s.start(nc, topology.QueryService, "Answers questions about Catenary's events and about the past they tell of.", append([]question{
 		{QuestionPosition, "which bucket revisions an event has led to", s.position},
 		{QuestionLog, "which events were recorded", s.log},
 		{QuestionProjections, "what the projector and its views are doing", s.projections},
 		{QuestionVerify, "whether the record is whole", s.verifyAll},
-	})
+	}, s.pastQuestions()...))
 }
 
 // ServeTail starts answering where the event stream ends, and nothing else. Of the configuration it needs the store and the
@@ -216,6 +218,15 @@ func (s *Service) position(ctx context.Context, body []byte, a *answer) error {
 	for _, v := range views {
 		p.Reached = p.Reached && v.Event >= q.Sequence
 	}
+	if s.config.Past != nil {
+		if q.Audit {
+			// What comes of waiting shows in the status.
+			_ = s.config.Past.Wait(waiting, q.Sequence)
+		}
+		state := s.config.Past.Status()
+		p.Audit = &state
+		p.Reached = p.Reached && (!q.Audit || !state.Building && state.Event >= q.Sequence)
+	}
 	return a.end(p)
 }
 
@@ -224,7 +235,7 @@ func (s *Service) log(ctx context.Context, body []byte, a *answer) error {
 	if err := decode(body, &q); err != nil {
 		return err
 	}
-	page, err := log{store: s.config.Store, registry: s.config.Registry}.page(ctx, q)
+	page, err := s.logFrom(ctx, q)
 	if err != nil {
 		return err
 	}

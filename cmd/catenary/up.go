@@ -42,7 +42,8 @@ const (
 // upConfig is what up is told.
 type upConfig struct {
 	store, listen, durability string
-	demo, verbose             bool
+	audit                     string
+	noAudit, demo, verbose    bool
 	discardSnapshots          bool
 }
 
@@ -56,6 +57,9 @@ func (a *app) upCommand() *cobra.Command {
 	flags.StringVar(&c.store, "store", defaultStore, "the `directory` that keeps everything")
 	flags.StringVar(&c.listen, "listen", defaultListen, "`HOST:PORT` for clients; port 0 takes a free one")
 	flags.StringVar(&c.durability, "durability", string(embedded.DurabilityFsync), "when an event counts as stored: fsync (it survives a power loss) or interval (faster; a power loss may take two minutes)")
+	flags.StringVar(&c.audit, "audit", "", "the `file` of the audit store, which answers questions about the past (default "+run.AuditFile+" in the store directory)")
+	flags.BoolVar(&c.noAudit, "no-audit", false, "keep no audit store")
+	cmd.MarkFlagsMutuallyExclusive("audit", "no-audit")
 	flags.BoolVar(&c.demo, "demo", false, "bring in a small fleet to look at")
 	flags.BoolVar(&c.discardSnapshots, "discard-snapshots", false, "read the whole event stream at this start, and go on although it has lost events")
 	flags.BoolVar(&c.verbose, "verbose", false, "log what the server does too")
@@ -66,6 +70,17 @@ func (a *app) upCommand() *cobra.Command {
 		return a.up(cmd.Context(), c)
 	}
 	return cmd
+}
+
+// auditFile is where the audit store is kept, given the store directory; empty for none.
+func (c upConfig) auditFile(store string) string {
+	switch {
+	case c.noAudit:
+		return ""
+	case c.audit != "":
+		return c.audit
+	}
+	return filepath.Join(store, run.AuditFile)
 }
 
 // notEmpty gives a usage error for a flag that was given without a value, as a script does whose variable is not set: neither
@@ -119,7 +134,7 @@ func (a *app) up(ctx context.Context, c upConfig) (err error) {
 			})
 		}),
 		"projector": a.upPart(server, func(ctx context.Context, nc *nats.Conn) error {
-			return run.Projector(ctx, nc, run.ProjectorConfig{Streams: server.Options(), Now: a.Now, Logger: log, Ready: func() { close(projecting) }})
+			return run.Projector(ctx, nc, run.ProjectorConfig{Streams: server.Options(), AuditFile: c.auditFile(store), Now: a.Now, Logger: log, Ready: func() { close(projecting) }})
 		}),
 		"front": func(ctx context.Context) error {
 			for _, ready := range []chan struct{}{writing, projecting} {

@@ -29,6 +29,14 @@ type Selective interface {
 	Aggregates() []string
 }
 
+// Keyed is a view whose fold of an event depends on few values: those that stand under the keys it reads. Whoever loads just these
+// into a view without state gets what a view with the whole state gives.
+type Keyed interface {
+	Selective
+	// Reads lists the keys whose values the fold of an event depends on.
+	Reads(e es.Event) []string
+}
+
 // Value is one value for one key.
 type Value struct {
 	Key  string

@@ -27,6 +27,8 @@ type ProjectorConfig struct {
 	Streams topology.Options
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
+	// AuditFile is where the audit store is kept. Empty means that there is none.
+	AuditFile string
 	// Logger is the process's log. Default: slog.Default().
 	Logger *slog.Logger
 	// Ready is called when queries are answered. It may be nil.
@@ -34,7 +36,7 @@ type ProjectorConfig struct {
 }
 
 // Projector runs a projector and the query service over a connection in the ledger's account until the context ends. It makes
-// or checks the buckets first; the event stream MUST be there. A view that can't go on stops alone, with its reason in the
+// or checks the buckets first; the event stream MUST be there. With a file for it, it keeps the audit store too. A view that can't go on stops alone, with its reason in the
 // log and in every answer about positions. It gives [ErrConnectionClosed], and why the projector can't go on.
 func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 	if c.Now == nil {
@@ -84,11 +86,20 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 			})
 		},
 	}
-	return Together(ctx, map[string]func(context.Context) error{
+	tasks := map[string]func(context.Context) error{
 		"projector":     runner.Run,
 		"connection":    func(ctx context.Context) error { return awaitClosed(ctx, nc) },
 		"query service": func(ctx context.Context) error { return serveQueries(ctx, nc, queries, c.Ready) },
-	})
+	}
+	if c.AuditFile != "" {
+		past, err := newAuditStore(nc, c.AuditFile, store, c.Now, log)
+		if err != nil {
+			return err
+		}
+		queries.Past = past
+		tasks["audit store"] = past.Run
+	}
+	return Together(ctx, tasks)
 }
 
 // Verify checks the stream and every bucket over a connection in the ledger's account, where no projector runs: a bucket

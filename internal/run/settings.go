@@ -42,6 +42,8 @@ type Settings struct {
 	// EventStoreBytes and BucketBytes bound the event stream and each bucket. Zero means the defaults of the topology.
 	EventStoreBytes int64 `koanf:"event-store-bytes"`
 	BucketBytes     int64 `koanf:"bucket-bytes"`
+	// Audit is the file of the projector's audit store. Empty means that it keeps none.
+	Audit string `koanf:"audit"`
 	// DiscardSnapshots makes a writer read the whole event stream, and go on although it has lost events.
 	DiscardSnapshots bool `koanf:"discard-snapshots"`
 }
@@ -61,6 +63,7 @@ func flags(program string) *pflag.FlagSet {
 	f.Int("replicas", 1, "servers that hold each stream: 1, 3 or 5")
 	f.Int64("event-store-bytes", topology.DefaultEventStoreBytes, "limit of the event stream")
 	f.Int64("bucket-bytes", topology.DefaultBucketBytes, "limit of each bucket")
+	f.String("audit", "", "`file` in which a projector keeps the audit store, which answers questions about the past (default none)")
 	f.Bool("discard-snapshots", false, "read the whole event stream at this start, and go on although it has lost events (writer only)")
 	return f
 }

@@ -34,6 +34,9 @@ func (v *View[T, E]) Version() int { return v.version }
 // Aggregates lists what the view reads.
 func (v *View[T, E]) Aggregates() []string { return []string{v.table.kind.Name()} }
 
+// Reads says that the fold of an event depends on the record of its own key alone.
+func (v *View[T, E]) Reads(e es.Event) []string { return []string{e.Ref.Key} }
+
 // Load takes in a value that stands in the bucket. It gives errors for a value that is not a record of the kind, or that
 // stands under another record's key.
 func (v *View[T, E]) Load(key string, value []byte) error { return v.table.load(key, value) }

@@ -1,0 +1,12 @@
+package audit
+
+// StoreState is what the audit store is doing.
+type StoreState struct {
+	// Event is the last event taken in. While a new file is built, it is the last one in that file.
+	Event uint64 `json:"event"`
+	// Building says that a new file is being built. Who asks is answered from the one before, if there is one.
+	Building bool `json:"building,omitempty"`
+	// Stopped says why the store does not go on, Trouble why not at the moment.
+	Stopped string `json:"stopped,omitempty"`
+	Trouble string `json:"trouble,omitempty"`
+}

@@ -1,0 +1,141 @@
+package store
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"catenary/audit"
+	"catenary/es"
+	"catenary/es/estest"
+	"catenary/es/project"
+	"catenary/events"
+)
+
+// loadSet gives the stream of the load set. It is made once.
+var loadSet = sync.OnceValue(func() func(testing.TB) *recorder {
+	var once sync.Once
+	var made *recorder
+	return func(t testing.TB) *recorder {
+		once.Do(func() {
+			made = newRecorder(t)
+			made.replay(govuk(t, "full-2024-01_2026-07-slim.ndjson.gz"), estest.Epoch().AddDate(1, 0, 0))
+		})
+		return made
+	}
+})
+
+// BenchmarkBuild takes the load set in from a stream in memory, into a new file with all its indexes.
+func BenchmarkBuild(b *testing.B) {
+	r := loadSet()(b)
+	for b.Loop() {
+		path := filepath.Join(b.TempDir(), "audit.db")
+		s := running(b, Config{Path: path, Events: r.stream})
+		caughtUp(b, s, r.stream)
+		info, err := os.Stat(path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(info.Size())/float64(r.chain.Head.Sequence), "bytes/event")
+	}
+	b.ReportMetric(float64(r.chain.Head.Sequence)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
+}
+
+// BenchmarkQuestions asks over the bus, one question after another, of a store that holds the load set.
+func BenchmarkQuestions(b *testing.B) {
+	r := loadSet()(b)
+	s := running(b, Config{Events: r.stream, Clock: func() time.Time { return estest.Epoch().AddDate(2, 0, 0) }})
+	caughtUp(b, s, r.stream)
+	bus := estest.Server(b, false)
+	service, err := audit.Serve(bus.Connect(b), audit.Config{
+		Store: r.stream, Registry: events.Registry(), Version: "1.0.0", Logger: slog.New(slog.DiscardHandler), Past: s,
+		Positions: func(context.Context, uint64) ([]audit.ViewPosition, error) { return nil, nil },
+		Verify:    func(context.Context, es.Store) (project.Report, error) { return project.Report{}, nil },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := service.Stop(); err != nil {
+			b.Error(err)
+		}
+	})
+	c := audit.NewClient(bus.Connect(b), nil)
+	whole, err := c.AsOf(b.Context(), audit.AsOfQuestion{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	began := time.Date(2024, 1, 3, 0, 0, 0, 0, time.UTC)
+	for _, q := range []struct {
+		name string
+		ask  func(ctx context.Context, at time.Time, of audit.Standing) error
+	}{
+		{"as-of of one key", func(ctx context.Context, at time.Time, of audit.Standing) error {
+			_, err := c.AsOf(ctx, audit.AsOfQuestion{Moment: audit.Moment{At: at}, Node: of.Node, Module: of.Module})
+			return err
+		}},
+		{"blame", func(ctx context.Context, _ time.Time, of audit.Standing) error {
+			_, err := c.Blame(ctx, audit.BlameQuestion{Node: of.Node, Module: of.Module})
+			return err
+		}},
+		{"as-of of the chain", func(ctx context.Context, at time.Time, _ audit.Standing) error {
+			_, err := c.AsOf(ctx, audit.AsOfQuestion{Moment: audit.Moment{At: at}})
+			return err
+		}},
+		{"as-of of the chain, as known then", func(ctx context.Context, at time.Time, _ audit.Standing) error {
+			known := estest.Epoch().AddDate(1, 0, 0).Add(at.Sub(began) / 10_000)
+			_, err := c.AsOf(ctx, audit.AsOfQuestion{Moment: audit.Moment{At: at, KnownAt: known}})
+			return err
+		}},
+		{"diff of two moments", func(ctx context.Context, at time.Time, _ audit.Standing) error {
+			_, err := c.Diff(ctx, audit.DiffQuestion{From: audit.Side{Moment: audit.Moment{At: at}}, To: audit.Side{Moment: audit.Moment{At: at.AddDate(0, 1, 0)}}})
+			return err
+		}},
+		{"diff of two nodes", func(ctx context.Context, at time.Time, _ audit.Standing) error {
+			m := audit.Moment{At: at}
+			_, err := c.Diff(ctx, audit.DiffQuestion{From: audit.Side{Node: "staging", Moment: m}, To: audit.Side{Node: "production", Moment: m}})
+			return err
+		}},
+		{"trace of a version", func(ctx context.Context, _ time.Time, of audit.Standing) error {
+			_, err := c.Trace(ctx, audit.TraceQuestion{Of: of.Reference.String()})
+			return err
+		}},
+		{"trace of an assignment", func(ctx context.Context, _ time.Time, of audit.Standing) error {
+			_, err := c.Trace(ctx, audit.TraceQuestion{Of: of.Node + "/" + of.Module})
+			return err
+		}},
+		{"newest 20 events", func(ctx context.Context, _ time.Time, _ audit.Standing) error {
+			_, err := c.Log(ctx, audit.LogQuestion{Limit: 20})
+			return err
+		}},
+		{"newest 20 events with a word", func(ctx context.Context, _ time.Time, of audit.Standing) error {
+			_, err := c.Log(ctx, audit.LogQuestion{Limit: 20, Text: of.Module})
+			return err
+		}},
+		{"report of roll-backs", func(ctx context.Context, _ time.Time, _ audit.Standing) error {
+			_, err := c.Report(ctx, audit.ReportQuestion{Report: audit.ReportRollbacks})
+			return err
+		}},
+	} {
+		b.Run(q.name, func(b *testing.B) {
+			var took []time.Duration
+			for i := 0; b.Loop(); i++ {
+				at := began.AddDate(0, 0, (i*37)%900)
+				asked := time.Now()
+				if err := q.ask(b.Context(), at, whole.Assignments[(i*31)%len(whole.Assignments)]); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(asked))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}

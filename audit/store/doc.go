@@ -1,0 +1,25 @@
+// Package store is the audit store: one SQLite file, derived from the events, that answers questions about any moment.
+//
+// It owns the file's schema, the fold of events into intervals, and the answers to the questions of package audit. It leaves
+// the questions themselves and how they travel to audit, the shape of records to chain and their fold to the views it is given.
+//
+// # Two times
+//
+// What was so has a valid time, when it was true, and a known time, when it was recorded. A row of record says what one event
+// told of one key, from when until when that was so as far as is known now, and since when it is known. What was thought before
+// and is known better by now stands in past, as pieces of rows of record. Together they cover, for each key, the plane of both
+// times without a gap from its first event on, and nothing twice:
+//
+//	known ▲            │ b, known since Rb          an event b, recorded at Rb and effective at Eb, comes after a:
+//	   Rb │─ a ────────┼──────────────────          a keeps what is before Eb; what a said of the time
+//	      │ a          │ a, in past until Rb        from Eb on was thought until Rb, and stands in past
+//	   Ra └────────────┴─────────────────▶ valid
+//	     Ea            Eb
+//
+// # Invariants
+//
+//   - The position, the last event taken in, is written in the transaction that takes it in: the file is whole at every moment.
+//   - One connection writes. Readers have connections that can't, and see one state for as long as a question takes.
+//   - An event that this program can't fold stops the store where it stands, with the reason. It is never passed over.
+//   - No name of a person stands anywhere but in the table actor.
+package store

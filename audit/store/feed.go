@@ -1,0 +1,140 @@
+package store
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/es"
+)
+
+const (
+	// batchEvents bounds the events of one transaction: so many are written in a tenth of a second.
+	batchEvents = 4000
+	// buildEvents bounds them while a file is built. The index of words costs less the more are written at once.
+	buildEvents = 25_000
+	// ahead is how many events are read and made ready while others are written.
+	ahead = 2000
+)
+
+// write is something to be written that is not an event.
+type write struct {
+	do   func(ctx context.Context, w *writing) error
+	done chan error
+}
+
+// follow takes in what is recorded from now on.
+func (s *Store) follow(ctx context.Context, w *writing) error {
+	return s.feed(ctx, w, s.cfg.Events.Follow(ctx, w.place.head.Sequence), s.cfg.Linger, false)
+}
+
+// feed takes in messages until there are no more or one can't be taken in. What came before is in the file then. It gives a
+// stopError, errors marked [es.ErrBrokenChain], and those of the stream and the file.
+func (s *Store) feed(ctx context.Context, w *writing, messages iter.Seq2[es.Message, error], linger time.Duration, building bool) error {
+	ready, stop := s.makeReady(ctx, w.place.head, messages)
+	defer stop()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	// A transaction is never left half done because the process is told to end.
+	writing := context.WithoutCancel(ctx)
+	commit := func() error {
+		if err := w.commit(writing); err != nil {
+			return err
+		}
+		s.track.set(w.place.head.Sequence, building)
+		return nil
+	}
+	taken, most := 0, batchEvents
+	if building {
+		most = buildEvents
+	}
+	for {
+		var due <-chan time.Time
+		if taken > 0 && !building {
+			due = timer.C
+		}
+		select {
+		case next, more := <-ready:
+			if more && next.failure == nil {
+				if taken == 0 {
+					timer.Reset(linger)
+				}
+				err := w.take(writing, next.incoming)
+				if err == nil {
+					if taken++; taken < most {
+						continue
+					}
+					err = commit()
+				} else if !isFileError(err) {
+					err = errors.CombineErrors(err, commit())
+				}
+				if err != nil {
+					return err
+				}
+				taken = 0
+				continue
+			}
+			return errors.CombineErrors(next.failure, commit())
+		case <-due:
+			if err := commit(); err != nil {
+				return err
+			}
+			taken = 0
+		case asked := <-s.writes:
+			err := w.begin(writing)
+			if err == nil {
+				err = asked.do(writing, w)
+			}
+			if err == nil {
+				err = commit()
+			}
+			asked.done <- err
+			if err != nil {
+				return err
+			}
+			taken = 0
+		}
+	}
+}
+
+// readied is a message made ready, or why there is no next one.
+type next struct {
+	incoming
+	failure error
+}
+
+// makeReady reads, verifies and decodes messages in a goroutine of its own, which ends before stop returns.
+func (s *Store) makeReady(ctx context.Context, head es.Head, messages iter.Seq2[es.Message, error]) (ready <-chan next, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	out, ended := make(chan next, ahead), make(chan struct{})
+	send := func(n next) bool {
+		select {
+		case out <- n:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	go func() {
+		defer close(ended)
+		defer close(out)
+		for m, err := range es.VerifyChain(&head, messages) {
+			var in incoming
+			if err == nil {
+				in, err = prepare(s.cfg.Registry, m, head)
+				if err != nil {
+					err = &stopError{at: m.Sequence, reason: err}
+				}
+			}
+			if !send(next{incoming: in, failure: err}) || err != nil {
+				return
+			}
+		}
+	}()
+	return out, func() {
+		cancel()
+		<-ended
+	}
+}

@@ -1,0 +1,91 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"net/url"
+	"strings"
+
+	"github.com/cockroachdb/errors"
+	"modernc.org/sqlite"
+)
+
+const (
+	// readers bounds the questions that read at once; more wait. Two cores serve no more.
+	readers = 4
+	// sqlReaders bounds the statements of people that run at once, apart from the others: they may take long.
+	sqlReaders = 2
+	// buildSuffix is the name of a file that is being built, after the name it will have.
+	buildSuffix = ".building"
+)
+
+// Pragmas of the connections, each with its reason.
+const (
+	// A reader never waits for the writer in WAL mode, but for a moment while a file is opened first.
+	pragmaPatience = "busy_timeout(10000)"
+	// The last transactions may be lost with the power: they are taken in again.
+	pragmaLive = "synchronous(NORMAL)"
+	// A name that was erased must not stay in a page that is free.
+	pragmaErase = "secure_delete(FAST)"
+	// A file that is being built is thrown away when building ends early, so it needs no journal and no sync.
+	pragmaBuild = "synchronous(OFF)"
+	// 64 MiB hold the inner pages of indexes over millions of events.
+	pragmaBuildCache = "cache_size(-65536)"
+	// 16 MiB for the writer, and for each reader, hold those that are asked for often.
+	pragmaCache = "cache_size(-16384)"
+)
+
+// source names a file to the driver.
+func source(path string, parameters ...string) string {
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + strings.Join(parameters, "&")
+}
+
+func pragmas(values ...string) []string {
+	for i, v := range values {
+		values[i] = "_pragma=" + url.QueryEscape(v)
+	}
+	return values
+}
+
+// openFile gives a pool of connections to a file. Setup may ready each connection; it may be nil.
+func openFile(source string, most int, setup func(driver.Conn) error) (*sql.DB, error) {
+	connector, err := sqlite.NewConnector(source)
+	if err != nil {
+		return nil, errors.Wrap(err, "open the audit store")
+	}
+	db := sql.OpenDB(&readied{Connector: connector, setup: setup})
+	db.SetMaxOpenConns(most)
+	db.SetMaxIdleConns(most)
+	return db, nil
+}
+
+// readied opens connections and readies them.
+type readied struct {
+	driver.Connector
+	setup func(driver.Conn) error
+}
+
+// Connect opens a connection.
+func (r *readied) Connect(ctx context.Context) (driver.Conn, error) {
+	c, err := r.Connector.Connect(ctx)
+	if err != nil || r.setup == nil {
+		return c, err
+	}
+	if err := r.setup(c); err != nil {
+		return nil, errors.CombineErrors(err, c.Close())
+	}
+	return c, nil
+}
+
+func openLive(path string) (*sql.DB, error) {
+	return openFile(source(path, append(pragmas(pragmaPatience, "journal_mode(WAL)", pragmaLive, pragmaCache, pragmaErase), "mode=rw")...), 1, nil)
+}
+
+func openBuild(path string) (*sql.DB, error) {
+	return openFile(source(path, pragmas("page_size(8192)", "journal_mode(OFF)", pragmaBuild, "locking_mode(EXCLUSIVE)", pragmaBuildCache)...), 1, nil)
+}
+
+func openReaders(path string, most int, setup func(driver.Conn) error) (*sql.DB, error) {
+	return openFile(source(path, append(pragmas(pragmaPatience, "query_only(1)", pragmaCache), "mode=ro")...), most, setup)
+}

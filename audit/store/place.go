@@ -1,0 +1,216 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/es"
+	"catenary/events"
+)
+
+// mostHeads bounds the keys whose newest rows are kept at hand. It starts anew rather than choose what to forget.
+const mostHeads = 100_000
+
+type headKey struct{ kind, key string }
+
+// head is a key with its newest row; last is nil for a key that nothing is known of.
+type head struct {
+	id   int64
+	last *fact
+}
+
+// head gives a key's newest row, from the file if it is not at hand.
+func (w *writing) head(ctx context.Context, kind, key string) (*head, error) {
+	at := headKey{kind, key}
+	if h, ok := w.heads[at]; ok {
+		return h, nil
+	}
+	if len(w.heads) >= mostHeads {
+		if err := w.flush(ctx); err != nil {
+			return nil, err
+		}
+		clear(w.heads)
+	}
+	h := &head{}
+	err := w.conn.QueryRowContext(ctx, `SELECT id FROM "key" WHERE kind = ? AND "key" = ?`, kind, key).Scan(&h.id)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+	case err != nil:
+		return nil, errors.Wrapf(err, "look for %s %s", kind, key)
+	default:
+		if h.last, err = factAt(ctx, w.conn, h.id, forever); err != nil {
+			return nil, err
+		}
+	}
+	w.heads[at] = h
+	return h, nil
+}
+
+// before gives the row of a key that is so just before what becomes true at a moment: of those at the same moment the later event
+// is later.
+func (w *writing) before(ctx context.Context, h *head, at instant) (*fact, error) {
+	if h.last == nil || at >= h.last.from {
+		return h.last, nil
+	}
+	if err := w.flush(ctx); err != nil {
+		return nil, err
+	}
+	return factAt(ctx, w.conn, h.id, at)
+}
+
+// put places a fact in both times: what was so from its moment on gives way to it, and what was thought of that time stands in
+// past from now on.
+func (w *writing) put(ctx context.Context, e es.Event, c change) error {
+	h, err := w.head(ctx, c.kind, c.key)
+	if err != nil {
+		return err
+	}
+	f := c.fact
+	f.sequence, f.from, f.known = e.Sequence, instantOf(e.Effective), w.place.known
+	if h.id == 0 {
+		w.nextKey++
+		h.id = w.nextKey
+		if err := w.keys.add(ctx, h.id, c.kind, c.key, nullText(c.node), nullText(c.module), int64(f.known)); err != nil {
+			return err
+		}
+	}
+	f.key = h.id
+	stood, err := w.before(ctx, h, f.from)
+	if err != nil {
+		return err
+	}
+	if stood == nil {
+		f.to, err = w.firstAfter(ctx, h, f.from)
+		if err != nil {
+			return err
+		}
+	} else {
+		f.to = stood.to
+		if err := w.giveWay(ctx, stood, f.from); err != nil {
+			return err
+		}
+	}
+	if e.Backfill && f.to == forever {
+		return w.putBehind(ctx, h, c, stood)
+	}
+	w.insert(h, f)
+	return nil
+}
+
+// putBehind places what was added after the newest row of its key. It never holds beyond the newest fact of the instance: from
+// there on stands what stood, or nothing.
+func (w *writing) putBehind(ctx context.Context, h *head, c change, stood *fact) error {
+	latest, err := w.latest(ctx, c.key)
+	if err != nil {
+		return err
+	}
+	f := c.fact
+	if latest <= f.from {
+		w.insert(h, f)
+		return nil
+	}
+	f.to = latest
+	w.insert(h, f)
+	goesOn := fact{key: h.id, sequence: f.sequence, state: stateEnded, since: latest}
+	if stood != nil {
+		goesOn = *stood
+	}
+	goesOn.from, goesOn.to, goesOn.known = latest, forever, f.known
+	w.insert(h, &goesOn)
+	return nil
+}
+
+// latest is the newest moment that any fact of an assignment is of.
+func (w *writing) latest(ctx context.Context, key string) (instant, error) {
+	var latest instant
+	for _, kind := range []string{kindTold, kindRan} {
+		h, err := w.head(ctx, kind, key)
+		if err != nil {
+			return 0, err
+		}
+		if h.last != nil {
+			latest = max(latest, h.last.from)
+		}
+	}
+	return latest, nil
+}
+
+// firstAfter gives when the first row of a key begins that comes after a moment; forever when there is none.
+func (w *writing) firstAfter(ctx context.Context, h *head, at instant) (instant, error) {
+	if h.last == nil {
+		return forever, nil
+	}
+	if err := w.flush(ctx); err != nil {
+		return 0, err
+	}
+	var first sql.NullInt64
+	err := w.conn.QueryRowContext(ctx, `SELECT min(valid_from) FROM record WHERE "key" = ? AND valid_from > ?`, h.id, int64(at)).Scan(&first)
+	if err != nil || !first.Valid {
+		return forever, errors.Wrap(err, "look for a later record")
+	}
+	return instant(first.Int64), nil
+}
+
+// giveWay ends a row at a moment. What it said of the time after that was thought until now.
+func (w *writing) giveWay(ctx context.Context, f *fact, at instant) error {
+	if f.to > at && w.place.known > f.known {
+		if err := w.pasts.add(ctx, f.key, int64(w.place.known), f.id, int64(f.known), int64(at), int64(f.to)); err != nil {
+			return err
+		}
+	}
+	f.to = at
+	if !f.stored {
+		return nil
+	}
+	_, err := w.cut.ExecContext(ctx, int64(at), f.id)
+	return errors.Wrapf(err, "end record %d", f.id)
+}
+
+func (w *writing) insert(h *head, f *fact) {
+	w.nextRecord++
+	f.id, f.stored = w.nextRecord, false
+	w.pending = append(w.pending, f)
+	if h.last == nil || f.from >= h.last.from {
+		h.last = f
+	}
+}
+
+// factColumns are the columns that scanFact reads.
+const factColumns = `r.id, r."key", r.sequence, r.valid_from, r.valid_to, r.known_from, r.stands, ifnull(r.state, ''), r.artifact, r.package, r.version,
+ ifnull(r.build, ''), ifnull(r."commit", ''), ifnull(r.rollout, ''), ifnull(r.required_by, ''), ifnull(r.assigned, 0), r.since, ifnull(r.reported, 0),
+ r.healthy, ifnull(r.drift, ''), r.value`
+
+// scanFact reads a row of record, after the destinations of what stands before its columns.
+func scanFact(scan func(...any) error, first ...any) (*fact, error) {
+	f := &fact{stored: true}
+	var artifact, pkg, version, value sql.NullString
+	var healthy sql.NullBool
+	err := scan(append(first, &f.id, &f.key, &f.sequence, &f.from, &f.to, &f.known, &f.stands, &f.state, &artifact, &pkg, &version,
+		&f.build, &f.commit, &f.rollout, &f.requiredBy, &f.assigned, &f.since, &f.reported, &healthy, &f.drift, &value)...)
+	if err != nil {
+		return nil, err
+	}
+	f.reference.Artifact = artifact.String
+	if pkg.Valid {
+		f.reference.Package = &events.Package{Name: pkg.String, Version: version.String}
+	}
+	if healthy.Valid {
+		f.healthy = &healthy.Bool
+	}
+	if value.Valid {
+		f.value = []byte(value.String)
+	}
+	return f, nil
+}
+
+// factAt gives the row of a key at a moment, as far as is known now; nil when there is none.
+func factAt(ctx context.Context, q queryer, key int64, at instant) (*fact, error) {
+	row := q.QueryRowContext(ctx, "SELECT "+factColumns+` FROM record r WHERE r."key" = ? AND r.valid_from <= ? ORDER BY r.valid_from DESC, r.id DESC LIMIT 1`, key, int64(at))
+	f, err := scanFact(row.Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return f, errors.Wrap(err, "read a record")
+}

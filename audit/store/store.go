@@ -1,0 +1,207 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"iter"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/es"
+)
+
+// DefaultLinger is how long an event waits for others to be taken in with it. A transaction for each of a thousand events a second
+// would cost more than the events.
+const DefaultLinger = 20 * time.Millisecond
+
+// Config is what a store needs. Path, Events and Registry must be given.
+type Config struct {
+	// Path is the file's.
+	Path string
+	// Events is the stream.
+	Events   es.Store
+	Registry *es.Registry
+	// Logger gets what an operator should know. Nil means no log.
+	Logger *slog.Logger
+	// Clock tells what now is, in questions. Nil means time.Now.
+	Clock func() time.Time
+	// Linger is how long an event waits for others. Zero means DefaultLinger.
+	Linger time.Duration
+	// Feeds bring what does not come from the stream: names of actors, refused commands.
+	Feeds []Feed
+}
+
+// Feed brings what does not come from the stream into the file, until its context ends. It runs whenever a file is taken up, which may
+// be a new one with nothing of it. When it fails it runs again a little later.
+type Feed func(ctx context.Context, s *Store) error
+
+// Store takes events into its file and answers questions from it.
+type Store struct {
+	cfg   Config
+	kinds []kind
+	track tracker
+
+	// mu guards the pools. It is held for reading while a connection is taken from one, so that none is closed under a question.
+	mu sync.RWMutex
+	// questions and statements are the pools of readers; nil until there is a file that can be asked.
+	questions, statements *sql.DB
+
+	// writes hands what is not an event to whoever writes the file.
+	writes chan write
+}
+
+// New checks the configuration. Nothing is opened before [Store.Run].
+func New(c Config) (*Store, error) {
+	if c.Path == "" || c.Events == nil || c.Registry == nil {
+		return nil, errors.AssertionFailedf("audit store: path, events and registry must be given")
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	if c.Linger <= 0 {
+		c.Linger = DefaultLinger
+	}
+	all, err := kinds()
+	if err != nil {
+		return nil, err
+	}
+	return &Store{cfg: c, kinds: all, track: newTracker(), writes: make(chan write)}, nil
+}
+
+// Pauses between tries after trouble with the file or the stream.
+const (
+	firstPause = 100 * time.Millisecond
+	maxPause   = 5 * time.Second
+)
+
+// Run takes in events until the context ends, and closes the file then. What it can't get over stops it where it is, with a
+// reason that [Store.Status] shows; the file goes on answering. Trouble that may pass is tried again.
+func (s *Store) Run(ctx context.Context) error {
+	defer s.track.end()
+	defer s.retire()
+	anew := false
+	s.again(ctx, "the audit store can't go on", func(ctx context.Context) error {
+		err := s.run(ctx, anew)
+		if s.stopped(err) {
+			<-ctx.Done()
+			return nil
+		}
+		if anew = isDamaged(err); anew {
+			err = errors.Wrap(err, "the file is damaged and is built anew")
+		}
+		if err != nil {
+			s.track.hold(err.Error())
+		}
+		return err
+	})
+	return nil
+}
+
+// again does something until the context ends, with pauses between tries that grow while it fails at once.
+func (s *Store) again(ctx context.Context, failed string, do func(context.Context) error) {
+	pause := firstPause
+	for {
+		began := time.Now()
+		err := do(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		s.cfg.Logger.Warn(failed+"; it is tried again", "reason", err)
+		if time.Since(began) > maxPause {
+			pause = firstPause
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// stopped says whether an error is one that only a person gets over, and shows it then.
+func (s *Store) stopped(err error) bool {
+	var stop *stopError
+	if !errors.As(err, &stop) && !errors.Is(err, es.ErrBrokenChain) {
+		return false
+	}
+	s.cfg.Logger.Error("the audit store has stopped", "reason", err)
+	s.track.halt(err)
+	return true
+}
+
+// run takes the file up, or builds it, and follows the stream. Where that stops, what is not an event can still be written.
+func (s *Store) run(ctx context.Context, anew bool) (err error) {
+	w, err := s.takeUp(ctx, anew)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.CombineErrors(err, w.close()) }()
+	if err := s.publish(); err != nil {
+		return err
+	}
+	s.track.set(w.place.head.Sequence, false)
+	feeding, cancel := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	for _, feed := range s.cfg.Feeds {
+		group.Go(func() {
+			s.again(feeding, "a feed of the audit store has failed", func(ctx context.Context) error { return feed(ctx, s) })
+		})
+	}
+	err = s.follow(ctx, w)
+	if s.stopped(err) {
+		return s.feed(ctx, w, idle(ctx), 0, false)
+	}
+	return err
+}
+
+// idle gives no message until the context ends.
+func idle(ctx context.Context) iter.Seq2[es.Message, error] {
+	return func(func(es.Message, error) bool) { <-ctx.Done() }
+}
+
+// publish lets questions be answered from the file, and from no other any more.
+func (s *Store) publish() error {
+	questions, err := openReaders(s.cfg.Path, readers, nil)
+	if err != nil {
+		return err
+	}
+	statements, err := openReaders(s.cfg.Path, sqlReaders, guardStatements)
+	if err != nil {
+		return errors.CombineErrors(err, questions.Close())
+	}
+	s.mu.Lock()
+	before := []*sql.DB{s.questions, s.statements}
+	s.questions, s.statements = questions, statements
+	s.mu.Unlock()
+	return closePools(before)
+}
+
+// retire closes the pools when nothing is answered any more.
+func (s *Store) retire() {
+	s.mu.Lock()
+	before := []*sql.DB{s.questions, s.statements}
+	s.questions, s.statements = nil, nil
+	s.mu.Unlock()
+	if err := closePools(before); err != nil {
+		s.cfg.Logger.Warn("the audit store could not be closed", "reason", err)
+	}
+}
+
+func closePools(pools []*sql.DB) error {
+	var failure error
+	for _, p := range pools {
+		if p != nil {
+			failure = errors.CombineErrors(failure, p.Close())
+		}
+	}
+	return errors.Wrap(failure, "close the readers of the audit store")
+}

@@ -1,0 +1,133 @@
+package store
+
+import (
+	"context"
+	"strings"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/chain"
+	"catenary/es"
+)
+
+// maxDataBytes bounds the body of an event that is kept here. A longer one is read from the stream when it is asked for.
+const maxDataBytes = 16 << 10
+
+// incoming is an event on its way into the file, with all that can be made of it beforehand.
+type incoming struct {
+	head  es.Head
+	event es.Event
+	data  string // its body as JSON
+	words string
+	// unfolded says why no kind can fold it, problem why its body can't be shown.
+	unfolded error
+	problem  string
+}
+
+// prepare makes of a stored message what the file takes in. It gives errors marked [es.ErrMalformed].
+func prepare(registry *es.Registry, m es.Message, head es.Head) (incoming, error) {
+	e, err := registry.Decode(m)
+	if errors.Is(err, es.ErrMalformed) {
+		return incoming{}, err
+	}
+	in := incoming{head: head, event: e, unfolded: err}
+	var data []byte
+	if err == nil {
+		data, err = chain.Encode(e.Data)
+	}
+	if err != nil {
+		in.problem = err.Error()
+	}
+	in.data, in.words = string(data), words(e, data)
+	return in, nil
+}
+
+// words gives the text of an event that is looked for: its key, why it can't be read, and all text in its body without the names of
+// fields.
+func words(e es.Event, data []byte) string {
+	var b strings.Builder
+	if names, err := es.SplitKey(e.Ref.Key); err == nil {
+		b.WriteString(strings.Join(names, " "))
+	} else {
+		b.WriteString(e.Ref.Key)
+	}
+	for i := 0; i < len(data); i++ {
+		if data[i] != '"' {
+			continue
+		}
+		end := i + 1
+		for ; end < len(data) && data[end] != '"'; end++ {
+			if data[end] == '\\' {
+				end++
+			}
+		}
+		text := data[i+1 : min(end, len(data))]
+		i = end
+		if end+1 < len(data) && data[end+1] == ':' {
+			continue // a field's name
+		}
+		b.WriteByte(' ')
+		b.Write(text)
+	}
+	return b.String()
+}
+
+// take takes in one event. It gives a stopError for an event that a kind can't fold, of which nothing is taken in then.
+func (w *writing) take(ctx context.Context, in incoming) error {
+	e := in.event
+	readers := w.kinds[e.Ref.Aggregate]
+	if in.unfolded != nil && len(readers) > 0 {
+		return &stopError{at: e.Sequence, reason: in.unfolded}
+	}
+	if err := w.begin(ctx); err != nil {
+		return err
+	}
+	var changes []change
+	for _, k := range readers {
+		more, err := k.fold(e, func(key string) (*fact, error) {
+			h, err := w.head(ctx, k.name(), key)
+			if err != nil {
+				return nil, err
+			}
+			return w.before(ctx, h, instantOf(e.Effective))
+		})
+		if isFileError(err) {
+			return err
+		}
+		if err != nil {
+			return &stopError{at: e.Sequence, reason: err}
+		}
+		changes = append(changes, more...)
+	}
+	recorded := instantOf(e.Recorded)
+	w.place.head, w.place.recorded, w.place.known = in.head, recorded, max(w.place.known, recorded)
+	var node, module string
+	for _, c := range changes {
+		node, module = c.node, c.module
+		if err := w.put(ctx, e, c); err != nil {
+			return err
+		}
+		for _, l := range c.carried {
+			if err := w.carrieds.add(ctx, c.key, l.Module, l.Version, l.Repository, l.Commit); err != nil {
+				return err
+			}
+		}
+	}
+	return w.index(ctx, in, node, module)
+}
+
+// index puts an event into the index of events.
+func (w *writing) index(ctx context.Context, in incoming, node, module string) error {
+	e := in.event
+	var data any
+	if in.problem == "" && len(in.data) <= maxDataBytes {
+		data = in.data
+	}
+	err := w.events.add(ctx, int64(e.Sequence), e.ID, e.Type, e.Ref.Aggregate, e.Ref.Key, int64(e.Version), int64(instantOf(e.Recorded)),
+		int64(instantOf(e.Effective)), number(e.Backfill), nullText(e.Command.ID), nullText(e.Command.Actor), nullText(e.Command.OnBehalfOf),
+		nullText(e.Command.Causation), nullText(e.Command.Correlation), nullText(node), nullText(module), data, nullText(in.problem))
+	if err != nil {
+		return err
+	}
+	return w.words.add(ctx, int64(e.Sequence), in.words)
+}

@@ -1,0 +1,78 @@
+package store
+
+import (
+	"context"
+	"sync"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/audit"
+)
+
+// tracker tells others how far the store has come. It is safe for many goroutines.
+type tracker struct {
+	mu    *sync.Mutex
+	state *audit.StoreState
+	moved chan struct{} // closed and replaced with every change
+	over  bool
+}
+
+func newTracker() tracker {
+	return tracker{mu: &sync.Mutex{}, state: &audit.StoreState{Building: true}, moved: make(chan struct{})}
+}
+
+func (t *tracker) change(how func(*audit.StoreState)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	how(t.state)
+	close(t.moved)
+	t.moved = make(chan struct{})
+}
+
+// set gives how far the file has come.
+func (t *tracker) set(event uint64, building bool) {
+	t.change(func(s *audit.StoreState) { s.Event, s.Building, s.Trouble = event, building, "" })
+}
+
+func (t *tracker) hold(trouble string) { t.change(func(s *audit.StoreState) { s.Trouble = trouble }) }
+
+func (t *tracker) halt(err error) {
+	t.change(func(s *audit.StoreState) { s.Stopped, s.Trouble = err.Error(), "" })
+}
+
+func (t *tracker) end() {
+	t.change(func(*audit.StoreState) { t.over = true })
+}
+
+func (t *tracker) look() (audit.StoreState, <-chan struct{}, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return *t.state, t.moved, t.over
+}
+
+// Status tells how far the store has come.
+func (s *Store) Status() audit.StoreState {
+	state, _, _ := s.track.look()
+	return state
+}
+
+// Wait returns when the file has taken in an event and can be asked. It gives errors marked [audit.ErrStoreBehind] when it will not,
+// and the context's.
+func (s *Store) Wait(ctx context.Context, event uint64) error {
+	for {
+		state, moved, over := s.track.look()
+		switch {
+		case !state.Building && state.Event >= event:
+			return nil
+		case state.Stopped != "":
+			return errors.Mark(errors.Newf("the audit store has stopped at event %d: %s", state.Event, state.Stopped), audit.ErrStoreBehind)
+		case over:
+			return errors.Mark(errors.Newf("the audit store has ended at event %d", state.Event), audit.ErrStoreBehind)
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return errors.Wrapf(ctx.Err(), "the audit store is at event %d, waiting for %d", state.Event, event)
+		}
+	}
+}

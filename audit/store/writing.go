@@ -1,0 +1,278 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"strconv"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/es"
+)
+
+// writing is the one connection that writes a file, and what is not in the file yet. One goroutine uses it at a time.
+type writing struct {
+	db   *sql.DB
+	conn *sql.Conn
+
+	kinds map[string][]kind // by aggregate
+	heads map[headKey]*head
+
+	events, words, keys, records, pasts, carrieds *inserter
+	cut                                           *sql.Stmt // ends a row of record earlier
+	meta                                          *sql.Stmt
+
+	place place
+	// in is set while a transaction is open.
+	in                  bool
+	nextKey, nextRecord int64
+	// pending are the rows of record that are not in the file yet.
+	pending []*fact
+}
+
+// place is how far a file has come.
+type place struct {
+	head es.Head
+	// recorded is when the last event was recorded; known is the newest such time, for a writer's clock may be set back.
+	recorded, known instant
+	// refused is the last refused command that was taken in.
+	refused uint64
+}
+
+// Names of the table meta.
+const (
+	metaSchema   = "schema"
+	metaPosition = "position"
+	metaHash     = "hash"
+	metaRecorded = "recorded"
+	metaKnown    = "known"
+	metaRefused  = "refused"
+)
+
+// create makes the schema in an empty file, without the indexes that are made at the end.
+func create(ctx context.Context, c *sql.Conn) error {
+	for _, t := range tables() {
+		if _, err := c.ExecContext(ctx, t.ddl()); err != nil {
+			return errors.Wrapf(err, "make the table %s", t.name)
+		}
+	}
+	for _, i := range indexes() {
+		if i.early {
+			if _, err := c.ExecContext(ctx, i.ddl()); err != nil {
+				return errors.Wrapf(err, "make the index %s", i.name)
+			}
+		}
+	}
+	_, err := c.ExecContext(ctx, "INSERT INTO meta VALUES (?, ?)", metaSchema, schemaMark())
+	return errors.Wrap(err, "mark the schema")
+}
+
+// finish makes the other indexes, and the views, and lets the planner know what the tables hold.
+func finish(ctx context.Context, c *sql.Conn) error {
+	for _, i := range indexes() {
+		if _, err := c.ExecContext(ctx, i.ddl()); err != nil {
+			return errors.Wrapf(err, "make the index %s", i.name)
+		}
+	}
+	for _, v := range views() {
+		if _, err := c.ExecContext(ctx, v.ddl()); err != nil {
+			return errors.Wrapf(err, "make the view %s", v.name)
+		}
+	}
+	return nil
+}
+
+// newWriting takes up a file that has its tables.
+func newWriting(ctx context.Context, db *sql.DB, kinds []kind, fresh bool) (*writing, error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, errors.CombineErrors(errors.Wrap(err, "connect to the audit store"), db.Close())
+	}
+	w := &writing{db: db, conn: conn, kinds: map[string][]kind{}, heads: map[headKey]*head{}}
+	for _, k := range kinds {
+		for _, a := range k.aggregates() {
+			w.kinds[a] = append(w.kinds[a], k)
+		}
+	}
+	if fresh {
+		err = create(ctx, conn)
+	}
+	if err == nil {
+		err = w.prepare(ctx)
+	}
+	if err == nil {
+		w.place, err = readPlace(ctx, conn)
+	}
+	if err == nil {
+		err = conn.QueryRowContext(ctx, `SELECT (SELECT ifnull(max(id), 0) FROM record), (SELECT ifnull(max(id), 0) FROM "key")`).Scan(&w.nextRecord, &w.nextKey)
+	}
+	if err != nil {
+		return nil, errors.CombineErrors(err, w.close())
+	}
+	return w, nil
+}
+
+func (w *writing) prepare(ctx context.Context) error {
+	for _, p := range []struct {
+		name string
+		in   **inserter
+	}{{"event", &w.events}, {"key", &w.keys}, {"record", &w.records}, {"past", &w.pasts}, {"carried", &w.carrieds}} {
+		var err error
+		if *p.in, err = tableInserter(ctx, w.conn, p.name); err != nil {
+			return err
+		}
+	}
+	var err error
+	if w.words, err = newInserter(ctx, w.conn, "word", []string{"rowid", "words"}); err != nil {
+		return err
+	}
+	if w.cut, err = w.conn.PrepareContext(ctx, "UPDATE record SET valid_to = ? WHERE id = ?"); err != nil {
+		return errors.Wrap(err, "prepare to end a record")
+	}
+	w.meta, err = w.conn.PrepareContext(ctx, "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value")
+	return errors.Wrap(err, "prepare to note the position")
+}
+
+// close lets go of the file. Statements go first: with one left, SQLite would keep the file open, and locked.
+func (w *writing) close() error {
+	var failure error
+	statements := []*sql.Stmt{w.cut, w.meta}
+	for _, in := range []*inserter{w.events, w.words, w.keys, w.records, w.pasts, w.carrieds} {
+		if in != nil {
+			statements = append(statements, in.many, in.one)
+		}
+	}
+	for _, st := range statements {
+		if st != nil {
+			failure = errors.CombineErrors(failure, st.Close())
+		}
+	}
+	if failure != nil {
+		return errors.Wrap(errors.CombineErrors(failure, errors.CombineErrors(w.conn.Close(), w.db.Close())), "close the audit store")
+	}
+	return errors.Wrap(errors.CombineErrors(w.conn.Close(), w.db.Close()), "close the audit store")
+}
+
+// queryer is a connection or a transaction.
+type queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// readMeta gives what a file says of itself.
+func readMeta(ctx context.Context, q queryer) (found map[string]string, err error) {
+	rows, err := q.QueryContext(ctx, "SELECT name, value FROM meta")
+	if err != nil {
+		return nil, errors.Wrap(err, "read what the audit store says of itself")
+	}
+	defer func() { err = errors.CombineErrors(err, rows.Close()) }()
+	found = map[string]string{}
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return nil, errors.Wrap(err, "read what the audit store says of itself")
+		}
+		found[name] = value
+	}
+	return found, errors.Wrap(rows.Err(), "read what the audit store says of itself")
+}
+
+// readPlace gives how far a file has come.
+func readPlace(ctx context.Context, q queryer) (place, error) {
+	found, err := readMeta(ctx, q)
+	if err != nil {
+		return place{}, err
+	}
+	var p place
+	var failure error
+	number := func(name string) int64 {
+		if found[name] == "" {
+			return 0
+		}
+		n, err := strconv.ParseInt(found[name], 10, 64)
+		failure = errors.CombineErrors(failure, errors.Wrapf(err, "%s of the audit store", name))
+		return n
+	}
+	p.head.Sequence = uint64(number(metaPosition))
+	p.recorded, p.known = instant(number(metaRecorded)), instant(number(metaKnown))
+	p.refused = uint64(number(metaRefused))
+	if p.head.Sequence > 0 {
+		p.head.Hash, err = es.ParseHash(found[metaHash])
+		failure = errors.CombineErrors(failure, err)
+	}
+	return p, failure
+}
+
+func (w *writing) notePlace(ctx context.Context) error {
+	for name, value := range map[string]any{
+		metaPosition: int64(w.place.head.Sequence), metaHash: w.place.head.Hash.String(), metaRecorded: int64(w.place.recorded),
+		metaKnown: int64(w.place.known), metaRefused: int64(w.place.refused),
+	} {
+		if _, err := w.meta.ExecContext(ctx, name, value); err != nil {
+			return errors.Wrapf(err, "note the %s", name)
+		}
+	}
+	return nil
+}
+
+// begin opens a transaction if none is open.
+func (w *writing) begin(ctx context.Context) error {
+	if w.in {
+		return nil
+	}
+	_, err := w.conn.ExecContext(ctx, "BEGIN IMMEDIATE")
+	w.in = err == nil
+	return errors.Wrap(err, "begin to take in events")
+}
+
+// commit writes what was taken in, and how far that is.
+func (w *writing) commit(ctx context.Context) error {
+	if !w.in {
+		return nil
+	}
+	if err := w.flush(ctx); err != nil {
+		return err
+	}
+	if err := w.notePlace(ctx); err != nil {
+		return err
+	}
+	_, err := w.conn.ExecContext(ctx, "COMMIT")
+	w.in = err != nil
+	return errors.Wrap(err, "take in events")
+}
+
+// flush writes the rows that are not in the file yet.
+func (w *writing) flush(ctx context.Context) error {
+	for _, f := range w.pending {
+		if err := w.records.add(ctx, f.row()...); err != nil {
+			return err
+		}
+		f.stored = true
+	}
+	w.pending = w.pending[:0]
+	for _, in := range []*inserter{w.keys, w.records, w.pasts, w.carrieds, w.events, w.words} {
+		if err := in.flush(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *fact) row() []any {
+	var pkg, version any
+	if f.reference.Package != nil {
+		pkg, version = f.reference.Package.Name, f.reference.Package.Version
+	}
+	var healthy, value any
+	if f.healthy != nil {
+		healthy = number(*f.healthy)
+	}
+	if len(f.value) > 0 {
+		value = string(f.value)
+	}
+	return []any{
+		f.id, f.key, int64(f.sequence), int64(f.from), int64(f.to), int64(f.known), number(f.stands), nullText(f.state),
+		nullText(f.reference.Artifact), pkg, version, nullText(f.build), nullText(f.commit), nullText(f.rollout),
+		nullText(f.requiredBy), nullInstant(f.assigned), int64(f.since), nullInstant(f.reported), healthy, nullText(f.drift), value,
+	}
+}

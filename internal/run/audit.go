@@ -1,0 +1,64 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
+
+	"catenary/audit/store"
+	"catenary/chain"
+	"catenary/es"
+	"catenary/es/natskv"
+	"catenary/events"
+	"catenary/internal/topology"
+)
+
+// AuditFile is the name of the audit store in a store directory.
+const AuditFile = "audit.db"
+
+// newAuditStore makes the audit store in a file. It gives errors for a folder that can't be made.
+func newAuditStore(nc *nats.Conn, path string, stream es.Store, now func() time.Time, log *slog.Logger) (*store.Store, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, errors.Wrap(err, "folder of the audit store")
+	}
+	return store.New(store.Config{
+		Path: path, Events: stream, Registry: events.Registry(), Clock: now, Logger: log.With("component", "audit store"),
+		Feeds: []store.Feed{
+			func(ctx context.Context, s *store.Store) error { return feedActors(ctx, nc, s) },
+		},
+	})
+}
+
+// feedActors keeps the names of actors in the audit store what the directory says, until the context ends. An emptied entry goes
+// there too.
+func feedActors(ctx context.Context, nc *nats.Conn, s *store.Store) error {
+	directory, err := natskv.OpenKeyValue(ctx, nc, topology.BucketActors)
+	if err != nil {
+		return err
+	}
+	for record, err := range directory.Watch(ctx) {
+		if err != nil {
+			return err
+		}
+		id, err := es.UnescapeToken(record.Key)
+		if err != nil {
+			return errors.Wrapf(err, "actor %s", record.Key)
+		}
+		var who chain.Actor
+		if len(record.Value) > 0 {
+			if err := json.Unmarshal(record.Value, &who); err != nil {
+				return errors.Wrapf(err, "actor %s: its entry is not one of ours", id)
+			}
+		}
+		if err := s.SetActor(ctx, id, who); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
