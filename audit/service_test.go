@@ -116,8 +116,8 @@ func TestByHand(t *testing.T) {
 	var info struct {
 		Endpoints []struct{ Subject string }
 	}
-	if err := json.Unmarshal(ask("$SRV.INFO."+topology.QueryService, "").Data, &info); err != nil || len(info.Endpoints) != 4 {
-		t.Errorf("service info %+v (%v), want four endpoints", info, err)
+	if err := json.Unmarshal(ask("$SRV.INFO."+topology.QueryService, "").Data, &info); err != nil || len(info.Endpoints) != 12 {
+		t.Errorf("service info %+v (%v), want twelve endpoints", info, err)
 	}
 }
 
