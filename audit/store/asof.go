@@ -100,16 +100,19 @@ func (r *reading) standing(ctx context.Context, sel selection, at, known instant
 	return nil
 }
 
-// thought gives what was thought of a key before it was known better; nil when nothing was.
+// thought gives what was thought of a key before it was known better; nil when nothing was. It is the last that was known of then,
+// unless something was added to the history.
 func (r *reading) thought(ctx context.Context, key int64, at, known instant) (*fact, error) {
-	row := r.tx.QueryRowContext(ctx, "SELECT "+factColumns+` FROM past p JOIN record r ON r.id = p.record
- WHERE p."key" = ? AND p.known_to > ? AND p.known_from <= ? AND p.valid_from <= ? AND p.valid_to > ? ORDER BY p.known_to LIMIT 1`,
-		key, int64(known), int64(known), int64(at), int64(at))
-	f, err := scanFact(row.Scan)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
+	for _, query := range []string{
+		`FROM record r WHERE r."key" = ?1 AND r.known_from <= ?2 AND r.tail_known > ?2 AND r.tail_from <= ?3 AND r.tail_to > ?3 ORDER BY r.known_from DESC LIMIT 1`,
+		`FROM past p JOIN record r ON r.id = p.record WHERE p."key" = ?1 AND p.known_to > ?2 AND p.known_from <= ?2 AND p.valid_from <= ?3 AND p.valid_to > ?3 LIMIT 1`,
+	} {
+		f, err := scanFact(r.tx.QueryRowContext(ctx, "SELECT "+factColumns+" "+query, key, int64(known), int64(at)).Scan)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return f, errors.Wrap(err, "read what was thought")
+		}
 	}
-	return f, errors.Wrap(err, "read what was thought")
+	return nil, nil
 }
 
 // factOf gives what was so of one key at a moment, as it was known then; nil when nothing was.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"strings"
 
 	"github.com/cockroachdb/errors"
@@ -13,11 +14,14 @@ const rowsAtOnce = 32
 
 // inserter inserts rows into a table, many at a time. Rows of carried that are there already are left as they are: each fact of a
 // build repeats its manifest.
+//
+// It talks to the driver itself: a file of millions of rows is built in half the time when their values are not copied on the way.
 type inserter struct {
+	conn      *sql.Conn
 	table     string
 	width     int
-	many, one *sql.Stmt
-	values    []any
+	many, one driver.StmtExecContext
+	values    []driver.NamedValue
 }
 
 func newInserter(ctx context.Context, c *sql.Conn, name string, columns []string) (*inserter, error) {
@@ -31,13 +35,34 @@ func newInserter(ctx context.Context, c *sql.Conn, name string, columns []string
 		verb = "INSERT OR IGNORE INTO "
 	}
 	text := verb + quote(name) + " (" + strings.Join(quoted, ", ") + ") VALUES "
-	in := &inserter{table: name, width: len(columns)}
-	var err error
-	if in.one, err = c.PrepareContext(ctx, text+row); err != nil {
-		return nil, errors.Wrapf(err, "prepare rows of %s", name)
+	in := &inserter{conn: c, table: name, width: len(columns), values: make([]driver.NamedValue, 0, rowsAtOnce*len(columns))}
+	err := c.Raw(func(dc any) error {
+		for into, text := range map[*driver.StmtExecContext]string{
+			&in.one: text + row, &in.many: text + strings.Repeat(row+",", rowsAtOnce-1) + row,
+		} {
+			prepared, err := dc.(driver.ConnPrepareContext).PrepareContext(ctx, text)
+			if err != nil {
+				return err
+			}
+			*into = prepared.(driver.StmtExecContext)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, errors.CombineErrors(errors.Wrapf(err, "prepare rows of %s", name), in.close())
 	}
-	in.many, err = c.PrepareContext(ctx, text+strings.Repeat(row+",", rowsAtOnce-1)+row)
-	return in, errors.Wrapf(err, "prepare rows of %s", name)
+	return in, nil
+}
+
+// close lets go of the statements.
+func (in *inserter) close() error {
+	var failure error
+	for _, st := range []driver.StmtExecContext{in.many, in.one} {
+		if st != nil {
+			failure = errors.CombineErrors(failure, in.conn.Raw(func(any) error { return st.(driver.Stmt).Close() }))
+		}
+	}
+	return failure
 }
 
 // tableInserter inserts rows with all columns of a table.
@@ -55,28 +80,43 @@ func tableInserter(ctx context.Context, c *sql.Conn, name string) (*inserter, er
 	return nil, errors.AssertionFailedf("there is no table %s", name)
 }
 
+// add inserts a row, at the latest with the next flush. Values are of the types that a driver takes: text, int64 and nil.
 func (in *inserter) add(ctx context.Context, values ...any) error {
 	if len(values) != in.width {
 		return errors.AssertionFailedf("a row of %s has %d values, not %d", in.table, in.width, len(values))
 	}
-	in.values = append(in.values, values...)
+	for _, v := range values {
+		in.values = append(in.values, driver.NamedValue{Ordinal: len(in.values) + 1, Value: v})
+	}
 	if len(in.values) < in.width*rowsAtOnce {
 		return nil
 	}
-	_, err := in.many.ExecContext(ctx, in.values...)
+	err := in.exec(ctx, in.many, in.values)
 	in.values = in.values[:0]
-	return errors.Wrapf(err, "insert into %s", in.table)
+	return err
 }
 
 // flush inserts what is left.
 func (in *inserter) flush(ctx context.Context) error {
 	for at := 0; at < len(in.values); at += in.width {
-		if _, err := in.one.ExecContext(ctx, in.values[at:at+in.width]...); err != nil {
-			return errors.Wrapf(err, "insert into %s", in.table)
+		row := in.values[at : at+in.width]
+		for i := range row {
+			row[i].Ordinal = i + 1
+		}
+		if err := in.exec(ctx, in.one, row); err != nil {
+			return err
 		}
 	}
 	in.values = in.values[:0]
 	return nil
+}
+
+func (in *inserter) exec(ctx context.Context, st driver.StmtExecContext, values []driver.NamedValue) error {
+	err := in.conn.Raw(func(any) error {
+		_, err := st.ExecContext(ctx, values)
+		return err
+	})
+	return errors.Wrapf(err, "insert into %s", in.table)
 }
 
 // nullText gives what stands for text that may be missing.

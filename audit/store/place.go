@@ -60,8 +60,7 @@ func (w *writing) before(ctx context.Context, h *head, at instant) (*fact, error
 	return factAt(ctx, w.conn, h.id, at)
 }
 
-// put places a fact in both times: what was so from its moment on gives way to it, and what was thought of that time stands in
-// past from now on.
+// put places a fact in both times: what was so from its moment on gives way to it, and what was thought of that time is kept.
 func (w *writing) put(ctx context.Context, e es.Event, c change) error {
 	h, err := w.head(ctx, c.kind, c.key)
 	if err != nil {
@@ -117,7 +116,7 @@ func (w *writing) putBehind(ctx context.Context, h *head, c change, stood *fact)
 	if stood != nil {
 		goesOn = *stood
 	}
-	goesOn.from, goesOn.to, goesOn.known = latest, forever, f.known
+	goesOn.from, goesOn.to, goesOn.known, goesOn.tail = latest, forever, f.known, tail{}
 	w.insert(h, &goesOn)
 	return nil
 }
@@ -153,9 +152,14 @@ func (w *writing) firstAfter(ctx context.Context, h *head, at instant) (instant,
 	return instant(first.Int64), nil
 }
 
-// giveWay ends a row at a moment. What it said of the time after that was thought until now.
+// giveWay ends a row at a moment. What it said of the time after that was thought until now: the first such piece is the row's tail,
+// others stand in past.
 func (w *writing) giveWay(ctx context.Context, f *fact, at instant) error {
-	if f.to > at && w.place.known > f.known {
+	switch {
+	case f.to <= at || w.place.known <= f.known: // nothing was thought, or not for any time
+	case f.tail == (tail{}):
+		f.tail = tail{from: at, to: f.to, known: w.place.known}
+	default:
 		if err := w.pasts.add(ctx, f.key, int64(w.place.known), f.id, int64(f.known), int64(at), int64(f.to)); err != nil {
 			return err
 		}
@@ -164,7 +168,11 @@ func (w *writing) giveWay(ctx context.Context, f *fact, at instant) error {
 	if !f.stored {
 		return nil
 	}
-	_, err := w.cut.ExecContext(ctx, int64(at), f.id)
+	var from, to, known any
+	if f.tail != (tail{}) {
+		from, to, known = int64(f.tail.from), int64(f.tail.to), int64(f.tail.known)
+	}
+	_, err := w.cut.ExecContext(ctx, int64(at), from, to, known, f.id)
 	return errors.Wrapf(err, "end record %d", f.id)
 }
 
@@ -178,7 +186,7 @@ func (w *writing) insert(h *head, f *fact) {
 }
 
 // factColumns are the columns that scanFact reads.
-const factColumns = `r.id, r."key", r.sequence, r.valid_from, r.valid_to, r.known_from, r.stands, ifnull(r.state, ''), r.artifact, r.package, r.version,
+const factColumns = `r.id, r."key", r.sequence, r.valid_from, r.valid_to, r.known_from, ifnull(r.tail_from, 0), ifnull(r.tail_to, 0), ifnull(r.tail_known, 0), r.stands, ifnull(r.state, ''), r.artifact, r.package, r.version,
  ifnull(r.build, ''), ifnull(r."commit", ''), ifnull(r.rollout, ''), ifnull(r.required_by, ''), ifnull(r.assigned, 0), r.since, ifnull(r.reported, 0),
  r.healthy, ifnull(r.drift, ''), r.value`
 
@@ -187,7 +195,7 @@ func scanFact(scan func(...any) error, first ...any) (*fact, error) {
 	f := &fact{stored: true}
 	var artifact, pkg, version, value sql.NullString
 	var healthy sql.NullBool
-	err := scan(append(first, &f.id, &f.key, &f.sequence, &f.from, &f.to, &f.known, &f.stands, &f.state, &artifact, &pkg, &version,
+	err := scan(append(first, &f.id, &f.key, &f.sequence, &f.from, &f.to, &f.known, &f.tail.from, &f.tail.to, &f.tail.known, &f.stands, &f.state, &artifact, &pkg, &version,
 		&f.build, &f.commit, &f.rollout, &f.requiredBy, &f.assigned, &f.since, &f.reported, &healthy, &f.drift, &value)...)
 	if err != nil {
 		return nil, err

@@ -143,6 +143,9 @@ func tables() []table {
 				{name: "valid_from", kind: "INTEGER NOT NULL"},
 				{name: "valid_to", kind: "INTEGER NOT NULL", about: "the largest number where it has no end"},
 				{name: "known_from", kind: "INTEGER NOT NULL"},
+				{name: "tail_from", kind: "INTEGER", about: "the time from here, when something else became true, until tail_to was thought to be so too, until tail_known; NULL where that was never so"},
+				{name: "tail_to", kind: "INTEGER"},
+				{name: "tail_known", kind: "INTEGER"},
 				{name: "stands", kind: "INTEGER NOT NULL"},
 				{name: "state", kind: "TEXT"},
 				{name: "artifact", kind: "TEXT"},
@@ -161,7 +164,7 @@ func tables() []table {
 			},
 		},
 		{
-			name: "past", about: "What was thought before something better was known: pieces of rows of record.", options: strict,
+			name: "past", about: "What else was thought of rows of record: pieces that were cut off later than their tails, by what was added to the history.", options: strict,
 			columns: []column{
 				{name: "key", kind: "INTEGER NOT NULL"},
 				{name: "known_to", kind: "INTEGER NOT NULL"},
@@ -224,6 +227,7 @@ type index struct {
 func indexes() []index {
 	return []index{
 		{name: "record_of", on: `record ("key", valid_from)`, early: true},
+		{name: "record_known", on: `record ("key", known_from)`},
 		{name: "past_of", on: `past ("key", known_to)`},
 		{name: "record_artifact", on: `record (artifact) WHERE artifact IS NOT NULL`},
 		{name: "record_package", on: `record (package, version) WHERE package IS NOT NULL`},
@@ -233,7 +237,6 @@ func indexes() []index {
 		{name: "key_module", on: `"key" (kind, module, node)`},
 		{name: "event_recorded", on: `event (recorded)`},
 		{name: "event_key", on: `event (aggregate, "key")`},
-		{name: "event_type", on: `event (type)`},
 		{name: "event_actor", on: `event (actor)`},
 		{name: "event_on_behalf_of", on: `event (on_behalf_of) WHERE on_behalf_of IS NOT NULL`},
 		{name: "event_command", on: `event (command)`},

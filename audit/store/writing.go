@@ -126,7 +126,7 @@ func (w *writing) prepare(ctx context.Context) error {
 	if w.words, err = newInserter(ctx, w.conn, "word", []string{"rowid", "words"}); err != nil {
 		return err
 	}
-	if w.cut, err = w.conn.PrepareContext(ctx, "UPDATE record SET valid_to = ? WHERE id = ?"); err != nil {
+	if w.cut, err = w.conn.PrepareContext(ctx, "UPDATE record SET valid_to = ?, tail_from = ?, tail_to = ?, tail_known = ? WHERE id = ?"); err != nil {
 		return errors.Wrap(err, "prepare to end a record")
 	}
 	w.meta, err = w.conn.PrepareContext(ctx, "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value")
@@ -136,21 +136,18 @@ func (w *writing) prepare(ctx context.Context) error {
 // close lets go of the file. Statements go first: with one left, SQLite would keep the file open, and locked.
 func (w *writing) close() error {
 	var failure error
-	statements := []*sql.Stmt{w.cut, w.meta}
 	for _, in := range []*inserter{w.events, w.words, w.keys, w.records, w.pasts, w.carrieds} {
 		if in != nil {
-			statements = append(statements, in.many, in.one)
+			failure = errors.CombineErrors(failure, in.close())
 		}
 	}
-	for _, st := range statements {
+	for _, st := range []*sql.Stmt{w.cut, w.meta} {
 		if st != nil {
 			failure = errors.CombineErrors(failure, st.Close())
 		}
 	}
-	if failure != nil {
-		return errors.Wrap(errors.CombineErrors(failure, errors.CombineErrors(w.conn.Close(), w.db.Close())), "close the audit store")
-	}
-	return errors.Wrap(errors.CombineErrors(w.conn.Close(), w.db.Close()), "close the audit store")
+	failure = errors.CombineErrors(failure, errors.CombineErrors(w.conn.Close(), w.db.Close()))
+	return errors.Wrap(failure, "close the audit store")
 }
 
 // queryer is a connection or a transaction.
@@ -263,6 +260,10 @@ func (f *fact) row() []any {
 	if f.reference.Package != nil {
 		pkg, version = f.reference.Package.Name, f.reference.Package.Version
 	}
+	var tailFrom, tailTo, tailKnown any
+	if f.tail != (tail{}) {
+		tailFrom, tailTo, tailKnown = int64(f.tail.from), int64(f.tail.to), int64(f.tail.known)
+	}
 	var healthy, value any
 	if f.healthy != nil {
 		healthy = number(*f.healthy)
@@ -271,7 +272,7 @@ func (f *fact) row() []any {
 		value = string(f.value)
 	}
 	return []any{
-		f.id, f.key, int64(f.sequence), int64(f.from), int64(f.to), int64(f.known), number(f.stands), nullText(f.state),
+		f.id, f.key, int64(f.sequence), int64(f.from), int64(f.to), int64(f.known), tailFrom, tailTo, tailKnown, number(f.stands), nullText(f.state),
 		nullText(f.reference.Artifact), pkg, version, nullText(f.build), nullText(f.commit), nullText(f.rollout),
 		nullText(f.requiredBy), nullInstant(f.assigned), int64(f.since), nullInstant(f.reported), healthy, nullText(f.drift), value,
 	}
