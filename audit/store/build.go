@@ -146,7 +146,7 @@ func (s *Store) fill(ctx context.Context, path string) (err error) {
 		if w.place.head.Sequence >= tail {
 			break
 		}
-		if err := s.feed(ctx, w, s.cfg.Events.Read(ctx, w.place.head.Sequence), 0, true); err != nil {
+		if err := s.feed(ctx, w, s.cfg.Events.Read, 0, true); err != nil {
 			return err
 		}
 	}

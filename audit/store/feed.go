@@ -21,19 +21,24 @@ const (
 
 // write is something to be written that is not an event.
 type write struct {
-	do   func(ctx context.Context, w *writing) error
-	done chan error
+	do func(ctx context.Context, w *writing) error
+	// erases says that nothing of what stood before may be left in the file, or beside it.
+	erases bool
+	done   chan error
 }
 
 // follow takes in what is recorded from now on.
 func (s *Store) follow(ctx context.Context, w *writing) error {
-	return s.feed(ctx, w, s.cfg.Events.Follow(ctx, w.place.head.Sequence), s.cfg.Linger, false)
+	return s.feed(ctx, w, s.cfg.Events.Follow, s.cfg.Linger, false)
 }
+
+// messages gives the messages after a sequence, until its context ends at the latest.
+type messages func(ctx context.Context, after uint64) iter.Seq2[es.Message, error]
 
 // feed takes in messages until there are no more or one can't be taken in. What came before is in the file then. It gives a
 // stopError, errors marked [es.ErrBrokenChain], and those of the stream and the file.
-func (s *Store) feed(ctx context.Context, w *writing, messages iter.Seq2[es.Message, error], linger time.Duration, building bool) error {
-	ready, stop := s.makeReady(ctx, w.place.head, messages)
+func (s *Store) feed(ctx context.Context, w *writing, from messages, linger time.Duration, building bool) error {
+	ready, stop := s.makeReady(ctx, w.place.head, from)
 	defer stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -90,7 +95,11 @@ func (s *Store) feed(ctx context.Context, w *writing, messages iter.Seq2[es.Mess
 			if err == nil {
 				err = commit()
 			}
-			asked.done <- err
+			if err == nil && asked.erases {
+				asked.done <- w.forgetJournal(writing)
+			} else {
+				asked.done <- err
+			}
 			if err != nil {
 				return err
 			}
@@ -99,14 +108,14 @@ func (s *Store) feed(ctx context.Context, w *writing, messages iter.Seq2[es.Mess
 	}
 }
 
-// readied is a message made ready, or why there is no next one.
+// next is a message made ready, or why there is no next one.
 type next struct {
 	incoming
 	failure error
 }
 
 // makeReady reads, verifies and decodes messages in a goroutine of its own, which ends before stop returns.
-func (s *Store) makeReady(ctx context.Context, head es.Head, messages iter.Seq2[es.Message, error]) (ready <-chan next, stop func()) {
+func (s *Store) makeReady(ctx context.Context, head es.Head, from messages) (ready <-chan next, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	out, ended := make(chan next, ahead), make(chan struct{})
 	send := func(n next) bool {
@@ -120,7 +129,7 @@ func (s *Store) makeReady(ctx context.Context, head es.Head, messages iter.Seq2[
 	go func() {
 		defer close(ended)
 		defer close(out)
-		for m, err := range es.VerifyChain(&head, messages) {
+		for m, err := range es.VerifyChain(&head, from(ctx, head.Sequence)) {
 			var in incoming
 			if err == nil {
 				in, err = prepare(s.cfg.Registry, m, head)

@@ -148,8 +148,8 @@ func govuk(t testing.TB, name string) []row {
 	return rows
 }
 
-// running starts a store over a stream; it ends with the test.
-func running(t testing.TB, c Config) *Store {
+// withDefaults fills in what a test leaves open.
+func withDefaults(t testing.TB, c Config) Config {
 	t.Helper()
 	if c.Path == "" {
 		c.Path = filepath.Join(t.TempDir(), "audit.db")
@@ -160,7 +160,13 @@ func running(t testing.TB, c Config) *Store {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
-	s, err := New(c)
+	return c
+}
+
+// running starts a store over a stream; it ends with the test.
+func running(t testing.TB, c Config) *Store {
+	t.Helper()
+	s, err := New(withDefaults(t, c))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func (s *Store) RefusedThrough(ctx context.Context) (uint64, error) {
 // is left as it is, so that they may be given again. Earliest is the oldest that the stream still has: those before it go, as they
 // went there. It gives the context's error and those of the file.
 func (s *Store) AddRefused(ctx context.Context, earliest uint64, refused ...audit.Refused) error {
-	return s.write(ctx, func(ctx context.Context, w *writing) error {
+	return s.write(ctx, false, func(ctx context.Context, w *writing) error {
 		if _, err := w.conn.ExecContext(ctx, "DELETE FROM refusal WHERE sequence < ?", int64(earliest)); err != nil {
 			return errors.Wrap(err, "let old refused commands go")
 		}
@@ -70,9 +70,9 @@ func (s *Store) AddRefused(ctx context.Context, earliest uint64, refused ...audi
 }
 
 // write lets whoever writes the file do something between events, in a transaction of its own with what is taken in already. It
-// returns when that is in the file.
-func (s *Store) write(ctx context.Context, do func(context.Context, *writing) error) error {
-	asked := write{do: do, done: make(chan error, 1)}
+// returns when that is in the file, and, when it erases, what stood before is nowhere any more.
+func (s *Store) write(ctx context.Context, erases bool, do func(context.Context, *writing) error) error {
+	asked := write{do: do, erases: erases, done: make(chan error, 1)}
 	select {
 	case s.writes <- asked:
 		// Once it is begun it ends, and soon.

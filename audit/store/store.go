@@ -142,7 +142,13 @@ func (s *Store) run(ctx context.Context, anew bool) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.CombineErrors(err, w.close()) }()
+	defer func() {
+		if ctx.Err() != nil {
+			// Who closes last leaves no journal behind. Readers can't.
+			s.retire()
+		}
+		err = errors.CombineErrors(err, w.close())
+	}()
 	if err := s.publish(); err != nil {
 		return err
 	}
@@ -158,13 +164,13 @@ func (s *Store) run(ctx context.Context, anew bool) (err error) {
 	}
 	err = s.follow(ctx, w)
 	if s.stopped(err) {
-		return s.feed(ctx, w, idle(ctx), 0, false)
+		return s.feed(ctx, w, idle, 0, false)
 	}
 	return err
 }
 
 // idle gives no message until the context ends.
-func idle(ctx context.Context) iter.Seq2[es.Message, error] {
+func idle(ctx context.Context, _ uint64) iter.Seq2[es.Message, error] {
 	return func(func(es.Message, error) bool) { <-ctx.Done() }
 }
 

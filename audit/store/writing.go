@@ -238,6 +238,17 @@ func (w *writing) commit(ctx context.Context) error {
 	return errors.Wrap(err, "take in events")
 }
 
+// forgetJournal moves all that stands in the journal beside the file into it, and empties the journal. It gives an error when readers
+// hold on to the journal for too long; try again then.
+func (w *writing) forgetJournal(ctx context.Context) error {
+	var busy, frames, moved int
+	err := w.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved)
+	if err == nil && busy != 0 {
+		err = errors.New("questions are being answered from it; try again")
+	}
+	return errors.Wrap(err, "empty the journal of the audit store")
+}
+
 // flush writes the rows that are not in the file yet.
 func (w *writing) flush(ctx context.Context) error {
 	for _, f := range w.pending {

@@ -1,0 +1,384 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/audit"
+	"catenary/chain"
+	"catenary/es"
+	"catenary/es/memstore"
+	"catenary/events"
+)
+
+// assign records that a node was told a version, and gives the sequence.
+func (r *recorder) assign(node, module, version string) uint64 {
+	r.t.Helper()
+	e := r.add(es.Event{Ref: ref(node, module)}, events.AssignmentAssigned{Told: told(node, module, version)})
+	r.flush()
+	return e.Sequence
+}
+
+// stands gives the version that stands; empty for none.
+func stands(t *testing.T, s *Store, node, module string) string {
+	t.Helper()
+	found, err := s.AsOf(t.Context(), audit.AsOfQuestion{Node: node, Module: module})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found.Assignments) == 0 {
+		return ""
+	}
+	return found.Assignments[0].Package.Version
+}
+
+func TestFollows(t *testing.T) {
+	t.Parallel()
+	r := newRecorder(t)
+	s := running(t, Config{Events: r.stream})
+	caughtUp(t, s, r.stream)
+	for i := range 5 {
+		r.assign("n1", "web", fmt.Sprint("v", i))
+		caughtUp(t, s, r.stream)
+		if got := stands(t, s, "n1", "web"); got != fmt.Sprint("v", i) {
+			t.Errorf("after v%d, %q stands", i, got)
+		}
+	}
+	if state := s.Status(); state.Event != 5 || state.Building || state.Stopped != "" || state.Trouble != "" {
+		t.Errorf("state is %+v", state)
+	}
+}
+
+// TestReadersSeeOneState asks from several sides while the file is written: every answer is of one state.
+func TestReadersSeeOneState(t *testing.T) {
+	t.Parallel()
+	r := newRecorder(t)
+	s := running(t, Config{Events: r.stream, Linger: time.Millisecond})
+	// Each append tells two nodes the same: no state shows them differ.
+	both := func(version string) {
+		for _, node := range []string{"n1", "n2"} {
+			r.add(es.Event{Ref: ref(node, "web")}, events.AssignmentAssigned{Told: told(node, "web", version)})
+		}
+		r.flush()
+	}
+	both("v0")
+	caughtUp(t, s, r.stream)
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 3 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				d, err := s.Diff(t.Context(), audit.DiffQuestion{From: audit.Side{Node: "n1"}, To: audit.Side{Node: "n2"}})
+				if err != nil || d.Through%2 == 0 && d.Differs() {
+					t.Errorf("through %d: %+v (%v)", d.Through, d.Differences, err)
+					return
+				}
+			}
+		})
+	}
+	for i := range 200 {
+		both(fmt.Sprint("v", i))
+	}
+	caughtUp(t, s, r.stream)
+	close(done)
+	readers.Wait()
+}
+
+func TestGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
+	r := newRecorder(t)
+	c := Config{Events: r.stream, Path: filepath.Join(t.TempDir(), "deep", "audit.db")}
+	if err := os.MkdirAll(filepath.Dir(c.Path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.assign("n1", "web", "v1")
+	first, err := New(withDefaults(t, c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := start(t, first)
+	caughtUp(t, first, r.stream)
+	stop()
+	before, err := os.Stat(c.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.assign("n1", "web", "v2")
+	second := running(t, c)
+	caughtUp(t, second, r.stream)
+	after, err := os.Stat(c.Path)
+	if err != nil || !os.SameFile(before, after) {
+		t.Errorf("the file was made anew (%v)", err)
+	}
+	if got := stands(t, second, "n1", "web"); got != "v2" {
+		t.Errorf("%q stands, want v2", got)
+	}
+	if _, err := first.AsOf(t.Context(), audit.AsOfQuestion{}); !errors.Is(err, audit.ErrStoreBehind) {
+		t.Errorf("a store that has ended answers with %v", err)
+	}
+}
+
+// damageFile overwrites what SQLite finds everything by.
+func damageFile(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(bytes.Repeat([]byte{0xee}, 9000), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBuildsAnew starts over files that can't be gone on with: each is built anew from the stream.
+func TestBuildsAnew(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(t *testing.T, path string){
+		"damaged": damageFile,
+		"of another version": func(t *testing.T, path string) {
+			db, err := openLive(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := db.ExecContext(t.Context(), "UPDATE meta SET value = 'other' WHERE name = ?", metaSchema); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"gone": func(t *testing.T, path string) {
+			if err := removeFile(path); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"with a half built one beside it": func(t *testing.T, path string) {
+			if err := removeFile(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path+buildSuffix, []byte("half"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRecorder(t)
+			c := Config{Events: r.stream, Path: filepath.Join(t.TempDir(), "audit.db")}
+			r.assign("n1", "web", "v1")
+			first, err := New(withDefaults(t, c))
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop := start(t, first)
+			caughtUp(t, first, r.stream)
+			stop()
+			spoil(t, c.Path)
+			r.assign("n1", "web", "v2")
+			s := running(t, c)
+			caughtUp(t, s, r.stream)
+			if got := stands(t, s, "n1", "web"); got != "v2" {
+				t.Errorf("%q stands, want v2", got)
+			}
+			if _, err := os.Stat(c.Path + buildSuffix); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the file that was built is still beside it: %v", err)
+			}
+		})
+	}
+}
+
+// TestStops meets what only a person can deal with: the store stops, says why, and goes on answering where it has a file. A
+// shorter and another stream are case A11.
+func TestStops(t *testing.T) {
+	t.Parallel()
+	type part struct {
+		r    *recorder
+		path string
+	}
+	fresh := func(t *testing.T, versions ...string) *memstore.Store {
+		other := newRecorder(t)
+		for _, v := range versions {
+			other.assign("n1", "web", v)
+		}
+		return other.stream
+	}
+	for name, c := range map[string]struct {
+		meet   func(t *testing.T, p part) es.Store
+		says   []string
+		stands string
+	}{
+		"a shorter stream": {
+			meet: func(t *testing.T, _ part) es.Store { return fresh(t, "v1") },
+			says: []string{"event 2", "ends at event 1", "restore the right stream"},
+		},
+		"another stream": {
+			meet: func(t *testing.T, _ part) es.Store { return fresh(t, "v1", "other") },
+			says: []string{"another stream", "event 2", "restore the right stream"},
+		},
+		"a file of somebody else": {
+			meet: func(t *testing.T, p part) es.Store {
+				if err := removeFile(p.path); err != nil {
+					t.Fatal(err)
+				}
+				db, err := openBuild(p.path)
+				if err == nil {
+					_, err = db.ExecContext(t.Context(), "CREATE TABLE mine (a)")
+				}
+				if err == nil {
+					err = db.Close()
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				return p.r.stream
+			},
+			says: []string{"no audit store", "give another path"},
+		},
+		"an event of a newer program": {
+			meet: func(_ *testing.T, p part) es.Store {
+				p.r.addStored(es.Event{Ref: ref("n1", "web"), Type: "assignment.blessed.v1", Body: []byte{0x80}})
+				p.r.flush()
+				return p.r.stream
+			},
+			says: []string{"at event 3", "assignment.blessed.v1", "newer version"}, stands: "v2",
+		},
+		"an event that tells of nothing told before": {
+			meet: func(_ *testing.T, p part) es.Store {
+				p.r.add(es.Event{Ref: es.Ref{Aggregate: events.AggregateNode, Key: "n9"}}, events.NodeRetired{})
+				p.r.flush()
+				return p.r.stream
+			},
+			says: []string{"at event 3", "nothing was recorded of it before"}, stands: "v2",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := part{r: newRecorder(t), path: filepath.Join(t.TempDir(), "audit.db")}
+			p.r.assign("n1", "web", "v1")
+			p.r.assign("n1", "web", "v2")
+			first, err := New(withDefaults(t, Config{Events: p.r.stream, Path: p.path}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop := start(t, first)
+			caughtUp(t, first, p.r.stream)
+			stop()
+			s := running(t, Config{Events: c.meet(t, p), Path: p.path})
+			ctx, cancel := contextOf(t)
+			defer cancel()
+			err = s.Wait(ctx, 99)
+			if !errors.Is(err, audit.ErrStoreBehind) {
+				t.Fatalf("waiting gave %v", err)
+			}
+			for _, say := range c.says {
+				if !strings.Contains(err.Error(), say) {
+					t.Errorf("it says %v, want it to say %q", err, say)
+				}
+			}
+			if c.stands == "" {
+				if _, err := s.AsOf(ctx, audit.AsOfQuestion{}); !errors.Is(err, audit.ErrStoreBehind) {
+					t.Errorf("asked, it gives %v", err)
+				}
+				return
+			}
+			if got := stands(t, s, "n1", "web"); got != c.stands {
+				t.Errorf("%q stands, want %q", got, c.stands)
+			}
+			// A person can be erased all the same.
+			if err := s.SetActor(ctx, "p1", chain.Actor{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestUnknownAggregate keeps what no kind reads, shown raw.
+func TestUnknownAggregate(t *testing.T) {
+	t.Parallel()
+	r := newRecorder(t)
+	r.addStored(es.Event{Ref: es.Ref{Aggregate: "parade", Key: "x"}, Type: "parade.held.v1", Body: []byte{0x80}})
+	r.assign("n1", "web", "v1")
+	s := running(t, Config{Events: r.stream})
+	caughtUp(t, s, r.stream)
+	page, err := s.Log(t.Context(), audit.LogQuestion{Aggregate: "parade"})
+	if err != nil || len(page.Items) != 1 || page.Items[0].Problem == "" || !bytes.Equal(page.Items[0].Body, []byte{0x80}) {
+		t.Errorf("log gave %+v (%v), want the event as it is stored", page, err)
+	}
+}
+
+// TestActors keeps names in one table, and leaves nothing of an erased one in the file.
+func TestActors(t *testing.T) {
+	t.Parallel()
+	const name = "Annabella Nobody-Else"
+	r := newRecorder(t)
+	r.add(es.Event{Ref: ref("n1", "web"), Command: es.Cause{Actor: "a1", OnBehalfOf: "a2"}}, events.AssignmentAssigned{Told: told("n1", "web", "v1")})
+	r.flush()
+	path := filepath.Join(t.TempDir(), "audit.db")
+	fed := make(chan struct{})
+	c := withDefaults(t, Config{Events: r.stream, Path: path, Feeds: []Feed{func(ctx context.Context, s *Store) error {
+		defer close(fed)
+		if err := s.SetActor(ctx, "a1", chain.Actor{Name: name, Account: "OPS"}); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return nil
+	}}})
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := start(t, s)
+	caughtUp(t, s, r.stream)
+	who := func() audit.Person {
+		t.Helper()
+		b, err := s.Blame(t.Context(), audit.BlameQuestion{Node: "n1", Module: "web"})
+		if err != nil || b.Change.OnBehalfOf == nil || b.Change.OnBehalfOf.ID != "a2" {
+			t.Fatalf("%+v (%v)", b, err)
+		}
+		return b.Change.Actor
+	}
+	ctx, cancel := contextOf(t)
+	defer cancel()
+	for who().Name == "" { // the feed runs beside
+		if ctx.Err() != nil {
+			t.Fatal("the feed has not brought the name")
+		}
+	}
+	if p := who(); p.Name != name || p.ID != "a1" || p.String() != name {
+		t.Errorf("it was %+v", p)
+	}
+	if err := s.SetActor(ctx, "a1", chain.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	if p := who(); p.Name != "" || p.String() != "a1" {
+		t.Errorf("once erased it was %+v", p)
+	}
+	stop()
+	<-fed
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		text, err := os.ReadFile(path + suffix)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if bytes.Contains(text, []byte("Nobody-Else")) {
+			t.Errorf("the name is still in %s", filepath.Base(path+suffix))
+		}
+	}
+}
