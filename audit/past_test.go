@@ -109,7 +109,7 @@ func TestLogFrom(t *testing.T) {
 	}{
 		"it has everything":               {StoreState{Event: 1}, LogQuestion{}, "from the store"},
 		"it is behind":                    {StoreState{}, LogQuestion{}, "from the stream"},
-		"it is being built":               {StoreState{Event: 1, Building: true}, LogQuestion{}, "from the stream"},
+		"it is being built":               {StoreState{Event: 1, Building: true, Answers: true}, LogQuestion{}, "from the stream"},
 		"it has stopped":                  {StoreState{Stopped: "broken"}, LogQuestion{}, "from the stream"},
 		"it alone can answer":             {StoreState{Stopped: "broken"}, LogQuestion{Text: "x"}, "from the store"},
 		"a follower waits for more":       {StoreState{Event: 1}, LogQuestion{Oldest: true, Wait: 1}, "from the stream"},

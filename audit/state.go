@@ -6,6 +6,8 @@ type StoreState struct {
 	Event uint64 `json:"event"`
 	// Building says that a new file is being built. Who asks is answered from the one before, if there is one.
 	Building bool `json:"building,omitempty"`
+	// Answers says that there is a file that can be asked.
+	Answers bool `json:"answers,omitempty"`
 	// Stopped says why the store does not go on, Trouble why not at the moment.
 	Stopped string `json:"stopped,omitempty"`
 	Trouble string `json:"trouble,omitempty"`

@@ -104,7 +104,7 @@ func (r *reading) standing(ctx context.Context, sel selection, at, known instant
 // unless something was added to the history.
 func (r *reading) thought(ctx context.Context, key int64, at, known instant) (*fact, error) {
 	for _, query := range []string{
-		`FROM record r WHERE r."key" = ?1 AND r.known_from <= ?2 AND r.tail_known > ?2 AND r.tail_from <= ?3 AND r.tail_to > ?3 ORDER BY r.known_from DESC LIMIT 1`,
+		`FROM record r WHERE r."key" = ?1 AND r.known_from <= ?2 AND r.outlook_known > ?2 AND r.outlook_from <= ?3 AND r.outlook_to > ?3 ORDER BY r.known_from DESC LIMIT 1`,
 		`FROM past p JOIN record r ON r.id = p.record WHERE p."key" = ?1 AND p.known_to > ?2 AND p.known_from <= ?2 AND p.valid_from <= ?3 AND p.valid_to > ?3 LIMIT 1`,
 	} {
 		f, err := scanFact(r.tx.QueryRowContext(ctx, "SELECT "+factColumns+" "+query, key, int64(known), int64(at)).Scan)

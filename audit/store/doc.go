@@ -7,13 +7,13 @@
 //
 // What was so has a valid time, when it was true, and a known time, when it was recorded. A row of record says what one event
 // told of one key, from when until when that was so as far as is known now, and since when it is known. It also says what was thought
-// of the time after that, until the next event was known: its tail. What else was thought, before something was added to the history,
+// of the time after that, until the next event was known: its outlook. What else was thought, before something was added to the history,
 // stands in past. Together they cover, for each key, the plane of both times from its first event on without a gap, and nothing
 // twice:
 //
 //	known ▲            │ b, known since Rb          an event b, recorded at Rb and effective at Eb, comes after a:
 //	   Rb │─ a ────────┼──────────────────          a keeps what is before Eb; that a would be so from Eb on
-//	      │ a          │ the tail of a              was thought until Rb
+//	      │ a          │ the outlook of a            was thought until Rb
 //	   Ra └────────────┴─────────────────▶ valid
 //	     Ea            Eb
 //

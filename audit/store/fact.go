@@ -13,8 +13,8 @@ type fact struct {
 	sequence uint64
 	// from and to bound when it is so, as far as is known; known is since when that is.
 	from, to, known instant
-	// tail is what it was thought to be so beyond, before something better was known.
-	tail tail
+	// outlook is what it was thought to be so beyond, before something better was known.
+	outlook outlook
 	// stands says whether it holds: that a node is told to run something, or reports to; that a record has not ended.
 	stands bool
 	// state says why it does not, or which of the kind's states it is in.
@@ -34,9 +34,9 @@ type fact struct {
 	stored     bool   // whether the row is in the file, or only in the batch
 }
 
-// tail is a piece of both times: from and to bound when something was thought to be so, known until when that was thought. The zero value
+// outlook is a piece of both times: from and to bound when something was thought to be so, known until when that was thought. The zero value
 // is none.
-type tail struct{ from, to, known instant }
+type outlook struct{ from, to, known instant }
 
 // same says whether two facts name the same thing to run: by what both of them name.
 func (f *fact) same(o *fact) bool {

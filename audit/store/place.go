@@ -116,7 +116,7 @@ func (w *writing) putBehind(ctx context.Context, h *head, c change, stood *fact)
 	if stood != nil {
 		goesOn = *stood
 	}
-	goesOn.from, goesOn.to, goesOn.known, goesOn.tail = latest, forever, f.known, tail{}
+	goesOn.from, goesOn.to, goesOn.known, goesOn.outlook = latest, forever, f.known, outlook{}
 	w.insert(h, &goesOn)
 	return nil
 }
@@ -152,13 +152,13 @@ func (w *writing) firstAfter(ctx context.Context, h *head, at instant) (instant,
 	return instant(first.Int64), nil
 }
 
-// giveWay ends a row at a moment. What it said of the time after that was thought until now: the first such piece is the row's tail,
+// giveWay ends a row at a moment. What it said of the time after that was thought until now: the first such piece is the row's outlook,
 // others stand in past.
 func (w *writing) giveWay(ctx context.Context, f *fact, at instant) error {
 	switch {
 	case f.to <= at || w.place.known <= f.known: // nothing was thought, or not for any time
-	case f.tail == (tail{}):
-		f.tail = tail{from: at, to: f.to, known: w.place.known}
+	case f.outlook == (outlook{}):
+		f.outlook = outlook{from: at, to: f.to, known: w.place.known}
 	default:
 		if err := w.pasts.add(ctx, f.key, int64(w.place.known), f.id, int64(f.known), int64(at), int64(f.to)); err != nil {
 			return err
@@ -169,8 +169,8 @@ func (w *writing) giveWay(ctx context.Context, f *fact, at instant) error {
 		return nil
 	}
 	var from, to, known any
-	if f.tail != (tail{}) {
-		from, to, known = int64(f.tail.from), int64(f.tail.to), int64(f.tail.known)
+	if f.outlook != (outlook{}) {
+		from, to, known = int64(f.outlook.from), int64(f.outlook.to), int64(f.outlook.known)
 	}
 	_, err := w.cut.ExecContext(ctx, int64(at), from, to, known, f.id)
 	return errors.Wrapf(err, "end record %d", f.id)
@@ -186,7 +186,7 @@ func (w *writing) insert(h *head, f *fact) {
 }
 
 // factColumns are the columns that scanFact reads.
-const factColumns = `r.id, r."key", r.sequence, r.valid_from, r.valid_to, r.known_from, ifnull(r.tail_from, 0), ifnull(r.tail_to, 0), ifnull(r.tail_known, 0), r.stands, ifnull(r.state, ''), r.artifact, r.package, r.version,
+const factColumns = `r.id, r."key", r.sequence, r.valid_from, r.valid_to, r.known_from, ifnull(r.outlook_from, 0), ifnull(r.outlook_to, 0), ifnull(r.outlook_known, 0), r.stands, ifnull(r.state, ''), r.artifact, r.package, r.version,
  ifnull(r.build, ''), ifnull(r."commit", ''), ifnull(r.rollout, ''), ifnull(r.required_by, ''), ifnull(r.assigned, 0), r.since, ifnull(r.reported, 0),
  r.healthy, ifnull(r.drift, ''), r.value`
 
@@ -195,7 +195,7 @@ func scanFact(scan func(...any) error, first ...any) (*fact, error) {
 	f := &fact{stored: true}
 	var artifact, pkg, version, value sql.NullString
 	var healthy sql.NullBool
-	err := scan(append(first, &f.id, &f.key, &f.sequence, &f.from, &f.to, &f.known, &f.tail.from, &f.tail.to, &f.tail.known, &f.stands, &f.state, &artifact, &pkg, &version,
+	err := scan(append(first, &f.id, &f.key, &f.sequence, &f.from, &f.to, &f.known, &f.outlook.from, &f.outlook.to, &f.outlook.known, &f.stands, &f.state, &artifact, &pkg, &version,
 		&f.build, &f.commit, &f.rollout, &f.requiredBy, &f.assigned, &f.since, &f.reported, &healthy, &f.drift, &value)...)
 	if err != nil {
 		return nil, err

@@ -79,7 +79,8 @@ func TestBothTimes(t *testing.T) {
 			rt.Fatal(err)
 		}
 		defer live.retire()
-		takeOneByOne(rt, live)
+		thorough := n%5 == 0 // making indexes and views takes longer than all the rest
+		takeOneByOne(rt, live, thorough)
 		if err := live.publish(); err != nil {
 			rt.Fatal(err)
 		}
@@ -98,11 +99,17 @@ func TestBothTimes(t *testing.T) {
 			if got != want || len(found.Assignments) > 1 {
 				rt.Errorf("at %s as known at %s it is %q, want %q", at, known, got, want)
 			}
+			if !thorough {
+				continue
+			}
 			rows := ask(rt, live, `SELECT ifnull(version, ''), stands FROM assignments_known WHERE valid_from <= ?1 AND (valid_to > ?1 OR valid_to IS NULL) AND known_from <= ?2 AND (known_to > ?2 OR known_to IS NULL)`,
 				at.Format(sqlTime), known.Format(sqlTime))
 			if len(rows) > 1 || ok != (len(rows) == 1) || ok && rows[0][0] != want {
 				rt.Errorf("in SQL, at %s as known at %s: %v, want %q (%t)", at, known, rows, want, ok)
 			}
+		}
+		if !thorough {
+			return
 		}
 		live.cfg.Path = filepath.Join(folder, fmt.Sprintf("built-%d.db", n))
 		before := contents(rt, live)
@@ -177,7 +184,7 @@ func madeHistory(rt *rapid.T, r *recorder) []said {
 }
 
 // takeOneByOne takes the stream in, each event in a transaction of its own.
-func takeOneByOne(rt *rapid.T, s *Store) {
+func takeOneByOne(rt *rapid.T, s *Store, complete bool) {
 	ctx := context.Background()
 	db, err := openBuild(s.cfg.Path)
 	if err != nil {
@@ -204,7 +211,10 @@ func takeOneByOne(rt *rapid.T, s *Store) {
 			rt.Fatal(err)
 		}
 	}
-	if err := finish(ctx, w.conn); err != nil {
+	if complete {
+		err = finish(ctx, w.conn)
+	}
+	if err != nil {
 		rt.Fatal(err)
 	}
 	if err := w.close(); err != nil {

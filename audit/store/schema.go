@@ -143,9 +143,9 @@ func tables() []table {
 				{name: "valid_from", kind: "INTEGER NOT NULL"},
 				{name: "valid_to", kind: "INTEGER NOT NULL", about: "the largest number where it has no end"},
 				{name: "known_from", kind: "INTEGER NOT NULL"},
-				{name: "tail_from", kind: "INTEGER", about: "the time from here, when something else became true, until tail_to was thought to be so too, until tail_known; NULL where that was never so"},
-				{name: "tail_to", kind: "INTEGER"},
-				{name: "tail_known", kind: "INTEGER"},
+				{name: "outlook_from", kind: "INTEGER", about: "the time from here, when something else became true, until outlook_to was thought to be so too, until outlook_known; NULL where that was never so"},
+				{name: "outlook_to", kind: "INTEGER"},
+				{name: "outlook_known", kind: "INTEGER"},
 				{name: "stands", kind: "INTEGER NOT NULL"},
 				{name: "state", kind: "TEXT"},
 				{name: "artifact", kind: "TEXT"},
@@ -164,7 +164,7 @@ func tables() []table {
 			},
 		},
 		{
-			name: "past", about: "What else was thought of rows of record: pieces that were cut off later than their tails, by what was added to the history.", options: strict,
+			name: "past", about: "What else was thought of rows of record: pieces that were cut off later than their outlooks, by what was added to the history.", options: strict,
 			columns: []column{
 				{name: "key", kind: "INTEGER NOT NULL"},
 				{name: "known_to", kind: "INTEGER NOT NULL"},

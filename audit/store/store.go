@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/errors"
 
+	"catenary/audit"
 	"catenary/es"
 )
 
@@ -188,6 +189,7 @@ func (s *Store) publish() error {
 	before := []*sql.DB{s.questions, s.statements}
 	s.questions, s.statements = questions, statements
 	s.mu.Unlock()
+	s.track.change(func(state *audit.StoreState) { state.Answers = true })
 	return closePools(before)
 }
 
@@ -197,6 +199,7 @@ func (s *Store) retire() {
 	before := []*sql.DB{s.questions, s.statements}
 	s.questions, s.statements = nil, nil
 	s.mu.Unlock()
+	s.track.change(func(state *audit.StoreState) { state.Answers = false })
 	if err := closePools(before); err != nil {
 		s.cfg.Logger.Warn("the audit store could not be closed", "reason", err)
 	}

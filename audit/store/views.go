@@ -53,7 +53,7 @@ func views() []table {
 			}, who),
 			from: fmt.Sprintf(`FROM (
   SELECT id AS record, valid_from, valid_to, %d AS known_to FROM record WHERE valid_from < valid_to
-  UNION ALL SELECT id, tail_from, tail_to, tail_known FROM record WHERE tail_known IS NOT NULL
+  UNION ALL SELECT id, outlook_from, outlook_to, outlook_known FROM record WHERE outlook_known IS NOT NULL
   UNION ALL SELECT record, valid_from, valid_to, known_to FROM past
 ) p JOIN record r ON r.id = p.record JOIN "key" k ON k.id = r."key" WHERE k.kind = '%s'`, forever, kindTold),
 		},

@@ -126,7 +126,7 @@ func (w *writing) prepare(ctx context.Context) error {
 	if w.words, err = newInserter(ctx, w.conn, "word", []string{"rowid", "words"}); err != nil {
 		return err
 	}
-	if w.cut, err = w.conn.PrepareContext(ctx, "UPDATE record SET valid_to = ?, tail_from = ?, tail_to = ?, tail_known = ? WHERE id = ?"); err != nil {
+	if w.cut, err = w.conn.PrepareContext(ctx, "UPDATE record SET valid_to = ?, outlook_from = ?, outlook_to = ?, outlook_known = ? WHERE id = ?"); err != nil {
 		return errors.Wrap(err, "prepare to end a record")
 	}
 	w.meta, err = w.conn.PrepareContext(ctx, "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value")
@@ -271,9 +271,9 @@ func (f *fact) row() []any {
 	if f.reference.Package != nil {
 		pkg, version = f.reference.Package.Name, f.reference.Package.Version
 	}
-	var tailFrom, tailTo, tailKnown any
-	if f.tail != (tail{}) {
-		tailFrom, tailTo, tailKnown = int64(f.tail.from), int64(f.tail.to), int64(f.tail.known)
+	var outlookFrom, outlookTo, outlookKnown any
+	if f.outlook != (outlook{}) {
+		outlookFrom, outlookTo, outlookKnown = int64(f.outlook.from), int64(f.outlook.to), int64(f.outlook.known)
 	}
 	var healthy, value any
 	if f.healthy != nil {
@@ -283,7 +283,7 @@ func (f *fact) row() []any {
 		value = string(f.value)
 	}
 	return []any{
-		f.id, f.key, int64(f.sequence), int64(f.from), int64(f.to), int64(f.known), tailFrom, tailTo, tailKnown, number(f.stands), nullText(f.state),
+		f.id, f.key, int64(f.sequence), int64(f.from), int64(f.to), int64(f.known), outlookFrom, outlookTo, outlookKnown, number(f.stands), nullText(f.state),
 		nullText(f.reference.Artifact), pkg, version, nullText(f.build), nullText(f.commit), nullText(f.rollout),
 		nullText(f.requiredBy), nullInstant(f.assigned), int64(f.since), nullInstant(f.reported), healthy, nullText(f.drift), value,
 	}

@@ -4,16 +4,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/errors"
 	"github.com/google/go-cmp/cmp"
 
 	"catenary/chain"
 	"catenary/embedded"
 	"catenary/es"
+	"catenary/internal/run"
 )
 
 // mostStopTime is how long stopping may take. It takes a hundredth of that on a machine that has nothing else to do.
@@ -50,6 +53,10 @@ func TestUp(t *testing.T) {
 		t.Errorf("a second process on the port says %q, want the address in it", found.err)
 	}
 
+	if _, err := os.Stat(filepath.Join(store, run.AuditFile)); err != nil {
+		t.Errorf("there is no audit store: %v", err)
+	}
+
 	begin := time.Now()
 	if code := u.stop(); code != exitOK {
 		t.Errorf("interrupted, it ends with %d, want %d:\n%s", code, exitOK, u.stderr.String())
@@ -64,11 +71,17 @@ func TestUp(t *testing.T) {
 		t.Error("somebody still listens after the end")
 	}
 
-	again := started(t, "--store", store, "--durability", "interval")
+	if err := os.Remove(filepath.Join(store, run.AuditFile)); err != nil { // it can be made again at any time
+		t.Error(err)
+	}
+	again := started(t, "--store", store, "--durability", "interval", "--no-audit")
 	c = caller{t: t, url: again.ready.NATS}
 	c.ok("get", "node", "kept")
 	if found := c.ok("verify"); !strings.Contains(found.err, "the record holds") {
 		t.Errorf("verify says %q", found.err)
+	}
+	if _, err := os.Stat(filepath.Join(store, run.AuditFile)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("with --no-audit there is an audit store (%v)", err)
 	}
 	if code := again.stop(); code != exitOK {
 		t.Errorf("interrupted, it ends with %d, want %d:\n%s", code, exitOK, again.stderr.String())

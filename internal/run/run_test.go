@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"catenary/es"
 	"catenary/es/dispatch"
 	"catenary/es/estest"
+	"catenary/events"
 	"catenary/internal/topology"
 )
 
@@ -74,6 +76,7 @@ func TestPartsAgainstAServer(t *testing.T) {
 	t.Parallel()
 	bus := estest.Server(t, false)
 	env := func(name string) string { return map[string]string{"NATS_URL": bus.URL()}[name] }
+	file := filepath.Join(t.TempDir(), "deep", AuditFile)
 	ctx, cancel := context.WithCancel(t.Context())
 	var said talk
 	codes := make(chan int, 2)
@@ -94,7 +97,7 @@ func TestPartsAgainstAServer(t *testing.T) {
 		return Writer(ctx, nc, WriterConfig{Streams: s.Streams(), Logger: log, Ready: ready})
 	})
 	start("projector", func(ctx context.Context, nc *nats.Conn, s Settings, log *slog.Logger, ready func()) error {
-		return Projector(ctx, nc, ProjectorConfig{Streams: s.Streams(), Logger: log, Ready: ready})
+		return Projector(ctx, nc, ProjectorConfig{Streams: s.Streams(), AuditFile: file, Logger: log, Ready: ready})
 	})
 
 	nc := bus.Connect(t)
@@ -112,8 +115,9 @@ func TestPartsAgainstAServer(t *testing.T) {
 			t.Errorf("%s is at revision %d, want %d", v.Bucket, v.Revision, want)
 		}
 	}
+	testAuditStore(t, nc, queries)
 	report, err := queries.Verify(t.Context(), nil)
-	if err != nil || !report.OK() || report.Events != answer.Sequence {
+	if err != nil || !report.OK() || report.Events <= answer.Sequence {
 		t.Errorf("report %+v, error %v; want all well", report, err)
 	}
 
@@ -121,6 +125,44 @@ func TestPartsAgainstAServer(t *testing.T) {
 	for range 2 {
 		if code := <-codes; code != exitOK {
 			t.Errorf("told to stop, a program ends with %d:\n%s", code, said.String())
+		}
+	}
+}
+
+// testAuditStore asks the audit store of what was just recorded, and by whom.
+func testAuditStore(t *testing.T, nc *nats.Conn, queries *audit.Client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+	defer cancel()
+	client := commands.NewClient(dispatch.NewClient(nc))
+	for _, command := range []es.Payload{
+		commands.RegisterModule{ModuleSpec: events.ModuleSpec{Module: "web"}},
+		commands.Assign{Node: "n1", Module: "web", Reference: events.Reference{Artifact: "sha256:ab"}, Reason: "a try"},
+	} {
+		answer, err := client.Send(ctx, command, dispatch.Options{OnBehalfOf: "Ann Other"})
+		if err != nil || answer.Status != es.StatusAccepted {
+			t.Fatalf("answer %+v, error %v", answer, err)
+		}
+	}
+	tail, err := queries.Log(ctx, audit.LogQuestion{Limit: 1, Node: "n1", Text: "a try"})
+	if err != nil || len(tail.Items) != 1 {
+		t.Fatalf("log gave %+v, error %v; want the assignment", tail, err)
+	}
+	p, err := queries.Position(ctx, audit.PositionQuestion{Sequence: tail.Items[0].Sequence, Audit: true, Wait: audit.Duration(audit.MaxWait)})
+	if err != nil || !p.Reached || p.Audit == nil || p.Audit.Event < tail.Items[0].Sequence {
+		t.Errorf("positions %+v, error %v; want the audit store past event %d", p, err, tail.Items[0].Sequence)
+	}
+	for {
+		blame, err := queries.Blame(ctx, audit.BlameQuestion{Node: "n1", Module: "web"})
+		if err != nil || !blame.Stands || blame.Change.Reason != "a try" || blame.Change.OnBehalfOf == nil {
+			t.Fatalf("blame gave %+v, error %v", blame, err)
+		}
+		if blame.Change.OnBehalfOf.Name == "Ann Other" {
+			return
+		}
+		// Names come beside the events, a little later.
+		if strings.Contains(blame.Change.OnBehalfOf.ID, "Ann") {
+			t.Fatalf("the id is %q: it tells of the name", blame.Change.OnBehalfOf.ID)
 		}
 	}
 }
