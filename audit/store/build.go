@@ -71,7 +71,7 @@ func (s *Store) openLive(ctx context.Context) (*writing, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newWriting(ctx, db, s.kinds, false)
+	return newWriting(ctx, db, false)
 }
 
 // checkStream makes sure that a file was made from this very stream. It gives a stopError when not: case A11.
@@ -133,7 +133,7 @@ func (s *Store) fill(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	w, err := newWriting(ctx, db, s.kinds, true)
+	w, err := newWriting(ctx, db, true)
 	if err != nil {
 		return err
 	}

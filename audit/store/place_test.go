@@ -74,10 +74,6 @@ func TestBothTimes(t *testing.T) {
 		r := newRecorder(t)
 		history := madeHistory(rt, r)
 		live := &Store{cfg: Config{Path: filepath.Join(folder, fmt.Sprintf("live-%d.db", n)), Events: r.stream, Registry: r.registry, Clock: time.Now, Logger: slog.New(slog.DiscardHandler)}, track: newTracker()}
-		var err error
-		if live.kinds, err = kinds(); err != nil {
-			rt.Fatal(err)
-		}
 		defer live.retire()
 		thorough := n%5 == 0 // making indexes and views takes longer than all the rest
 		takeOneByOne(rt, live, thorough)
@@ -190,7 +186,7 @@ func takeOneByOne(rt *rapid.T, s *Store, complete bool) {
 	if err != nil {
 		rt.Fatal(err)
 	}
-	w, err := newWriting(ctx, db, s.kinds, true)
+	w, err := newWriting(ctx, db, true)
 	if err != nil {
 		rt.Fatal(err)
 	}

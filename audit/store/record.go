@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/cockroachdb/errors"
 
@@ -12,7 +13,7 @@ import (
 	"catenary/projections"
 )
 
-// kinds are the kinds of records in the file, folded by the views that fill their buckets. A further kind is a line here.
+// kinds gives the kinds of records in the file, for one writer of it. A further kind is a line here.
 func kinds() ([]kind, error) {
 	all := []kind{toldKind{}, ranKind{}}
 	for _, records := range []func() (kind, error){
@@ -31,59 +32,69 @@ func kinds() ([]kind, error) {
 // recordKind folds the records of a kind of the chain with the view that fills its bucket.
 type recordKind struct {
 	kindName string
-	reads    []string
 	// fresh makes the view without records.
 	fresh func() project.Keyed
 	// stands says of a record's JSON whether it holds.
 	stands func(value []byte) (bool, error)
+
+	// view holds the values of the keys that were read, taken from the file when they are first asked for.
+	view project.Keyed
+	read map[string]bool
 }
+
+// mostRead bounds the keys whose values a view holds. It starts anew rather than choose what to forget.
+const mostRead = 10_000
 
 func recordsOf[T chain.Record](k chain.Kind[T]) func() (kind, error) {
 	return func() (kind, error) {
-		for i, v := range projections.All() {
-			if v.Name() != k.Bucket() {
-				continue
-			}
-			keyed, ok := v.(project.Keyed)
-			if !ok {
-				return nil, errors.AssertionFailedf("the view %s does not say which values a fold reads", v.Name())
-			}
-			return recordKind{
-				kindName: k.Name(), reads: keyed.Aggregates(),
-				fresh: func() project.Keyed { return projections.All()[i].(project.Keyed) },
-				stands: func(value []byte) (bool, error) {
-					record, err := chain.Decode[T](value)
-					return err == nil && k.Stands(record), err
-				},
-			}, nil
+		all := projections.All()
+		i := slices.IndexFunc(all, func(v project.View) bool { return v.Name() == k.Bucket() })
+		if i < 0 {
+			return nil, errors.AssertionFailedf("no view fills %s", k.Bucket())
 		}
-		return nil, errors.AssertionFailedf("no view fills %s", k.Bucket())
+		if _, ok := project.WithoutPolicy(all[i]).(project.Keyed); !ok {
+			return nil, errors.AssertionFailedf("the view %s does not say which values a fold reads", k.Bucket())
+		}
+		fresh := func() project.Keyed { return project.WithoutPolicy(projections.All()[i]).(project.Keyed) }
+		return &recordKind{
+			kindName: k.Name(), fresh: fresh, view: fresh(), read: map[string]bool{},
+			stands: func(value []byte) (bool, error) {
+				record, err := chain.Decode[T](value)
+				return err == nil && k.Stands(record), err
+			},
+		}, nil
 	}
 }
 
-func (k recordKind) name() string { return k.kindName }
+func (k *recordKind) name() string { return k.kindName }
 
-func (k recordKind) aggregates() []string { return k.reads }
+func (k *recordKind) aggregates() []string { return k.view.Aggregates() }
 
-// fold lets a view without any state fold the event over the values it reads: so the store holds none.
-func (k recordKind) fold(e es.Event, before func(string) (*fact, error)) ([]change, error) {
+// fold lets the view fold the event over the values it reads.
+func (k *recordKind) fold(e es.Event, before func(string) (*fact, error)) ([]change, error) {
 	if e.Backfill {
 		return nil, errors.Newf("event %d (%s of %s) adds to a history that can't be added to", e.Sequence, e.Type, e.Ref)
 	}
-	view := k.fresh()
-	for _, key := range view.Reads(e) {
+	if len(k.read) >= mostRead {
+		k.view = k.fresh()
+		clear(k.read)
+	}
+	for _, key := range k.view.Reads(e) {
+		if k.read[key] {
+			continue
+		}
 		stood, err := before(key)
 		if err != nil {
 			return nil, err
 		}
-		if stood == nil {
-			continue
+		if stood != nil {
+			if err := k.view.Load(key, stood.value); err != nil {
+				return nil, err
+			}
 		}
-		if err := view.Load(key, stood.value); err != nil {
-			return nil, err
-		}
+		k.read[key] = true
 	}
-	values, err := view.Fold(e)
+	values, err := k.view.Fold(e)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +124,7 @@ type names struct {
 	Manifest  json.RawMessage   `json:"manifest"`
 }
 
-func (k recordKind) change(v project.Value) (change, error) {
+func (k *recordKind) change(v project.Value) (change, error) {
 	stands, err := k.stands(v.Data)
 	if err != nil {
 		return change{}, err

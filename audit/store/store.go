@@ -42,7 +42,6 @@ type Feed func(ctx context.Context, s *Store) error
 // Store takes events into its file and answers questions from it.
 type Store struct {
 	cfg   Config
-	kinds []kind
 	track tracker
 
 	// mu guards the pools. It is held for reading while a connection is taken from one, so that none is closed under a question.
@@ -68,11 +67,7 @@ func New(c Config) (*Store, error) {
 	if c.Linger <= 0 {
 		c.Linger = DefaultLinger
 	}
-	all, err := kinds()
-	if err != nil {
-		return nil, err
-	}
-	return &Store{cfg: c, kinds: all, track: newTracker(), writes: make(chan write)}, nil
+	return &Store{cfg: c, track: newTracker(), writes: make(chan write)}, nil
 }
 
 // Pauses between tries after trouble with the file or the stream.

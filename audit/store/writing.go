@@ -83,13 +83,17 @@ func finish(ctx context.Context, c *sql.Conn) error {
 }
 
 // newWriting takes up a file that has its tables.
-func newWriting(ctx context.Context, db *sql.DB, kinds []kind, fresh bool) (*writing, error) {
-	conn, err := db.Conn(ctx)
+func newWriting(ctx context.Context, db *sql.DB, fresh bool) (*writing, error) {
+	var conn *sql.Conn
+	all, err := kinds()
+	if err == nil {
+		conn, err = db.Conn(ctx)
+	}
 	if err != nil {
 		return nil, errors.CombineErrors(errors.Wrap(err, "connect to the audit store"), db.Close())
 	}
 	w := &writing{db: db, conn: conn, kinds: map[string][]kind{}, heads: map[headKey]*head{}}
-	for _, k := range kinds {
+	for _, k := range all {
 		for _, a := range k.aggregates() {
 			w.kinds[a] = append(w.kinds[a], k)
 		}

@@ -74,6 +74,14 @@ func Park(v View) View {
 	return &parking{Selective: selective, parked: map[string]Parked{}, said: map[string]string{}}
 }
 
+// WithoutPolicy gives a view as it was before [Park]: one that gives an error for an event that it can't fold.
+func WithoutPolicy(v View) View {
+	if p, ok := v.(*parking); ok {
+		return p.Selective
+	}
+	return v
+}
+
 // parking is a view with the policy to park.
 type parking struct {
 	Selective
