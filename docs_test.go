@@ -383,7 +383,7 @@ func streamTable() string {
 	for _, bucket := range topology.ChainBuckets() {
 		streams = append(streams, topology.Bucket(bucket, topology.Options{}))
 	}
-	streams = append(streams, topology.Actors(topology.Options{}), topology.Marks(topology.Options{}), topology.Baton(topology.Options{}),
+	streams = append(streams, topology.Actors(topology.Options{}), topology.Views(topology.Options{}), topology.Marks(topology.Options{}), topology.Baton(topology.Options{}),
 		topology.Inbox(topology.Options{}), topology.Parked(topology.Options{}), topology.Receipts(topology.Options{}), topology.Snapshots(topology.Options{}))
 	for _, s := range streams {
 		kept := "all"

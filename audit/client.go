@@ -13,7 +13,6 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"catenary/es/project"
-	"catenary/internal/topology"
 )
 
 // patience is how long a client waits for the next part. The service says every second that it is still at it.
@@ -186,7 +185,7 @@ func (c *Client) ask(ctx context.Context, name string, question any, take func([
 	if err != nil {
 		return errors.Wrapf(err, "encode the query %s", name)
 	}
-	subject := topology.QuerySubject(name)
+	subject := subjectOf(name)
 	inbox := c.nc.NewInbox()
 	ctx, cancel := c.guard(ctx, subject, inbox)
 	defer cancel()

@@ -60,6 +60,8 @@ type PositionQuestion struct {
 // Positions say how far each view is.
 type Positions struct {
 	Sequence uint64 `json:"sequence"`
+	// Tail is the stream's last event.
+	Tail uint64 `json:"tail"`
 	// Reached says that every view has passed the event, and the audit store if it was asked for.
 	Reached bool           `json:"reached"`
 	Views   []ViewPosition `json:"views"`
@@ -69,6 +71,8 @@ type Positions struct {
 
 // ViewPosition says how far one view is.
 type ViewPosition struct {
+	View string `json:"view"`
+	// Bucket is the generation of the view's bucket that it fills.
 	Bucket string `json:"bucket"`
 	// Event is the last event the view has passed with all its values stored.
 	Event uint64 `json:"event"`
@@ -76,6 +80,8 @@ type ViewPosition struct {
 	Revision uint64 `json:"revision"`
 	// Stopped says why the view does not go on.
 	Stopped string `json:"stopped,omitempty"`
+	// Rebuilding says that its bucket is being built anew. The present one is read meanwhile, and nothing is added to it.
+	Rebuilding bool `json:"rebuilding,omitempty"`
 }
 
 // LogQuestion asks for events. All that is given must hold. Without After and Oldest the newest come first.

@@ -27,15 +27,17 @@ const (
 type Config struct {
 	Store    es.Store
 	Registry *es.Registry
-	// Positions waits until every view has passed an event, or the context ends, and gives the positions then. Sequence zero
-	// asks for the positions as they are.
-	Positions func(ctx context.Context, sequence uint64) ([]ViewPosition, error)
+	// Positions waits until every view has passed an event, or the context ends, and gives the positions then, and the
+	// stream's last event. Sequence zero asks for the positions as they are.
+	Positions func(ctx context.Context, sequence uint64) (views []ViewPosition, tail uint64, err error)
 	// Projections tells what the projector and its views are doing.
 	Projections func(ctx context.Context) (project.Status, error)
 	// Verify checks the whole record, reading its events from the given store.
 	Verify func(ctx context.Context, events es.Store) (project.Report, error)
 	// Past is the audit store. Nil means that there is none: what needs it gets ErrNoStore.
 	Past Past
+	// Rebuild begins to mend or rebuild the bucket of a view, or gives the work that is on its way.
+	Rebuild func(view string, o project.RebuildOptions) (*project.Work, error)
 	// Version is the program's, in semantic form: `nats micro info` shows it.
 	Version string
 	// Logger hears of questions that failed. Default: slog.Default().
@@ -64,6 +66,7 @@ func Serve(nc *nats.Conn, c Config) (*Service, error) {
 		{QuestionLog, "which events were recorded", s.log},
 		{QuestionProjections, "what the projector and its views are doing", s.projections},
 		{QuestionVerify, "whether the record is whole", s.verifyAll},
+		{QuestionRebuild, "mends or rebuilds the bucket of a view", s.rebuild},
 	}, s.pastQuestions()...))
 }
 
@@ -101,9 +104,9 @@ func (s *Service) start(nc *nats.Conn, name, about string, questions []question)
 	}
 	for _, q := range questions {
 		err := s.micro.AddEndpoint(q.name, s.endpoint(q.name, q.handler),
-			micro.WithEndpointSubject(topology.QuerySubject(q.name)), micro.WithEndpointMetadata(map[string]string{"answers": q.about}))
+			micro.WithEndpointSubject(subjectOf(q.name)), micro.WithEndpointMetadata(map[string]string{"answers": q.about}))
 		if err != nil {
-			return errors.CombineErrors(errors.Wrapf(err, "serve %s", topology.QuerySubject(q.name)), s.Stop())
+			return errors.CombineErrors(errors.Wrapf(err, "serve %s", subjectOf(q.name)), s.Stop())
 		}
 	}
 	// Whoever is told that the service runs must not be told by the server that nobody listens.
@@ -210,11 +213,11 @@ func (s *Service) position(ctx context.Context, body []byte, a *answer) error {
 	}
 	waiting, cancel := context.WithTimeout(ctx, q.Wait.wait())
 	defer cancel()
-	views, err := s.config.Positions(waiting, q.Sequence)
+	views, tail, err := s.config.Positions(waiting, q.Sequence)
 	if err != nil {
 		return errors.Wrapf(err, "positions at event %d", q.Sequence)
 	}
-	p := Positions{Sequence: q.Sequence, Reached: true, Views: views}
+	p := Positions{Sequence: q.Sequence, Tail: tail, Reached: true, Views: views}
 	for _, v := range views {
 		p.Reached = p.Reached && v.Event >= q.Sequence
 	}

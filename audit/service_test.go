@@ -40,7 +40,7 @@ func serve(t *testing.T, change func(*Config)) *asked {
 	a.client = NewClient(a.nc, nil)
 	c := Config{
 		Store: a.store, Registry: events.Registry(), Version: "1.2.3", Logger: slog.New(slog.DiscardHandler),
-		Positions: func(context.Context, uint64) ([]ViewPosition, error) { return nil, nil },
+		Positions: func(context.Context, uint64) ([]ViewPosition, uint64, error) { return nil, 0, nil },
 		Verify:    func(context.Context, es.Store) (project.Report, error) { return project.Report{}, nil },
 	}
 	if change != nil {
@@ -60,13 +60,13 @@ func serve(t *testing.T, change func(*Config)) *asked {
 
 func TestPosition(t *testing.T) {
 	t.Parallel()
-	views := []ViewPosition{{Bucket: "chain-nodes", Event: 7, Revision: 3}, {Bucket: "chain-freezes", Event: 6, Stopped: "broken"}}
+	views := []ViewPosition{{View: "chain-nodes", Bucket: "chain-nodes-g2", Event: 7, Revision: 3}, {Bucket: "chain-freezes", Event: 6, Stopped: "broken"}}
 	a := serve(t, func(c *Config) {
-		c.Positions = func(_ context.Context, sequence uint64) ([]ViewPosition, error) {
+		c.Positions = func(_ context.Context, sequence uint64) ([]ViewPosition, uint64, error) {
 			if sequence == 99 {
-				return nil, errors.New("out of order")
+				return nil, 0, errors.New("out of order")
 			}
-			return views, nil
+			return views, 9, nil
 		}
 	})
 	for _, c := range []struct {
@@ -77,7 +77,7 @@ func TestPosition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(Positions{Sequence: c.sequence, Reached: c.reached, Views: views}, found); diff != "" {
+		if diff := cmp.Diff(Positions{Sequence: c.sequence, Tail: 9, Reached: c.reached, Views: views}, found); diff != "" {
 			t.Errorf("position at %d (-want +found):\n%s", c.sequence, diff)
 		}
 	}
@@ -116,8 +116,8 @@ func TestByHand(t *testing.T) {
 	var info struct {
 		Endpoints []struct{ Subject string }
 	}
-	if err := json.Unmarshal(ask("$SRV.INFO."+topology.QueryService, "").Data, &info); err != nil || len(info.Endpoints) != 12 {
-		t.Errorf("service info %+v (%v), want twelve endpoints", info, err)
+	if err := json.Unmarshal(ask("$SRV.INFO."+topology.QueryService, "").Data, &info); err != nil || len(info.Endpoints) != 13 {
+		t.Errorf("service info %+v (%v), want thirteen endpoints", info, err)
 	}
 }
 
@@ -245,10 +245,10 @@ func TestStopEndsWhatIsAsked(t *testing.T) {
 	began := make(chan struct{})
 	s, err := Serve(bus.Connect(t), Config{
 		Store: r.store, Registry: events.Registry(), Version: "1.2.3", Logger: slog.New(slog.DiscardHandler),
-		Positions: func(ctx context.Context, _ uint64) ([]ViewPosition, error) {
+		Positions: func(ctx context.Context, _ uint64) ([]ViewPosition, uint64, error) {
 			close(began)
 			<-ctx.Done()
-			return nil, ctx.Err()
+			return nil, 0, ctx.Err()
 		},
 	})
 	if err != nil {

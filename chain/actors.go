@@ -29,7 +29,7 @@ func (r *Reader) ActorName(ctx context.Context, id string) (string, error) {
 	if name, ok := r.names.get(id); ok {
 		return name, nil
 	}
-	b, err := r.bucket(ctx, topology.BucketActors)
+	b, err := r.named(ctx, topology.BucketActors)
 	if err != nil {
 		return "", err
 	}

@@ -43,13 +43,28 @@ func (r *Reader) values(ctx context.Context, bucket, key string) ([]project.Entr
 		return nil, err
 	}
 	var entries []project.Entry
+	foreign := map[uint64]error{}
+	replaced := map[uint64]bool{}
 	for e, err := range b.History(ctx, key) {
-		if err != nil {
+		switch {
+		case errors.Is(err, project.ErrForeign):
+			foreign[e.Revision] = err
+			continue
+		case err != nil:
 			return nil, err
+		}
+		if e.Meta.Replaces > 0 {
+			replaced[e.Meta.Replaces] = true
 		}
 		entries = append(entries, e)
 	}
-	return entries, nil
+	for revision, err := range foreign {
+		if !replaced[revision] {
+			return nil, err
+		}
+	}
+	// What was not as it should be never was so. A value that mends a bucket stands in its place.
+	return slices.DeleteFunc(entries, func(e project.Entry) bool { return replaced[e.Revision] }), nil
 }
 
 // merge orders values and lets added ones take over what was so before them.

@@ -127,7 +127,7 @@ func (l *lister[T]) take(e project.Entry) error {
 
 func (b *belonging[T]) matches(record T, name string) bool { return name == "" || b.of(record) == name }
 
-// all reads every key once and sorts what is left. Pages would look at all keys for each of them.
+// all reads every key once and sorts what is left. Value by value, as a page does it, would take longer.
 func (l *lister[T]) all(ctx context.Context) error {
 	newest := map[string]project.Entry{}
 	for e, err := range l.bucket.Entries(ctx, l.filter) {
@@ -146,18 +146,13 @@ func (l *lister[T]) all(ctx context.Context) error {
 	return nil
 }
 
-// Bounds of how many keys are looked at together.
-const (
-	// fewestKeys: each look goes over all keys of the bucket, so a page of three must not take one for each three keys.
-	fewestKeys = 256
-	// mostKeys bounds the memory: 4,096 values of at most 64 KiB.
-	mostKeys = 4096
-)
+// mostKeys bounds how many keys are looked at together, and so the memory: 4,096 values of at most 64 KiB.
+const mostKeys = 4096
 
 // page reads keys in order until the page is full. It looks for one entry more than the limit to know whether there is a
 // next page at all.
 func (l *lister[T]) page(ctx context.Context) error {
-	after, size := l.query.Cursor, min(max(l.query.Limit+1, fewestKeys), mostKeys)
+	after, size := l.query.Cursor, min(l.query.Limit+1, mostKeys)
 	for {
 		entries, err := l.bucket.Page(ctx, l.filter, after, size)
 		if err != nil {

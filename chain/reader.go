@@ -17,6 +17,9 @@ import (
 type Config struct {
 	// Open opens a bucket. It is called once for each bucket that is read, and again after it failed.
 	Open func(ctx context.Context, bucket string) (Bucket, error)
+	// Positions says how far each view is, after it has waited, for a time of its own or until the context ends, for all of them to
+	// pass an event. It is needed for [Reader.WaitFor] alone.
+	Positions func(ctx context.Context, event uint64) ([]Position, error)
 	// Clock tells how old a cached name is. Nil means the machine's.
 	Clock func() time.Time
 }
@@ -27,8 +30,10 @@ type Config struct {
 // Errors of all reads are marked [es.ErrNotFound] when there is no such record or bucket, [es.ErrUnavailable] when the bus
 // can't be reached, and [es.ErrName] for names that no record can have. Hints say what to do.
 type Reader struct {
-	open  func(ctx context.Context, bucket string) (Bucket, error)
-	names nameCache
+	open      func(ctx context.Context, bucket string) (Bucket, error)
+	positions func(ctx context.Context, event uint64) ([]Position, error)
+	names     nameCache
+	pointers  pointers
 
 	mu      sync.Mutex
 	buckets map[string]Bucket
@@ -40,25 +45,16 @@ func NewReader(c Config) *Reader {
 	if clock == nil {
 		clock = time.Now
 	}
-	return &Reader{open: c.Open, names: newNameCache(clock), buckets: map[string]Bucket{}}
-}
-
-// bucket opens a bucket once. Two that open it at the same time may both do so, which costs a request and does no harm.
-func (r *Reader) bucket(ctx context.Context, name string) (Bucket, error) {
-	r.mu.Lock()
-	b, ok := r.buckets[name]
-	r.mu.Unlock()
-	if ok {
-		return b, nil
+	positions := c.Positions
+	if positions == nil {
+		positions = func(context.Context, uint64) ([]Position, error) {
+			return nil, errors.AssertionFailedf("this reader was not told how to ask for positions")
+		}
 	}
-	b, err := r.open(ctx, name)
-	if err != nil {
-		return nil, errors.Wrapf(err, "open bucket %s", name)
+	return &Reader{
+		open: c.Open, positions: positions, names: newNameCache(clock), buckets: map[string]Bucket{},
+		pointers: pointers{clock: clock, read: map[string]pointed{}},
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.buckets[name] = b
-	return b, nil
 }
 
 // Get gives the newest value of the record with the names, standing or not.
@@ -104,37 +100,4 @@ func quoted(names []string) string {
 		parts[i] = fmt.Sprintf("%q", n)
 	}
 	return strings.Join(parts, " ")
-}
-
-// Paces of looking whether a copy has caught up: a mirror follows within a millisecond, and asking costs a request.
-const (
-	waitFirst   = time.Millisecond
-	waitLongest = 100 * time.Millisecond
-)
-
-// WaitRevision waits until the reader's own copy of a bucket holds at least the revision, so that a write whose position
-// named it is seen by the next read. Only the context bounds it; its error then is in the chain, and the message tells how far the
-// copy is.
-func (r *Reader) WaitRevision(ctx context.Context, bucket string, revision uint64) error {
-	b, err := r.bucket(ctx, bucket)
-	if err != nil {
-		return err
-	}
-	var seen uint64
-	for pause := waitFirst; ; pause = min(2*pause, waitLongest) {
-		state, err := b.State(ctx)
-		switch {
-		case err == nil && state.Last >= revision:
-			return nil
-		case err == nil:
-			seen = state.Last
-		case ctx.Err() == nil:
-			return errors.Wrapf(err, "wait for revision %d of %s", revision, bucket)
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Wrapf(ctx.Err(), "wait for revision %d of %s: this copy is at %d", revision, bucket, seen)
-		case <-time.After(pause):
-		}
-	}
 }

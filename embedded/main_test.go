@@ -98,7 +98,7 @@ func ledgerOf(t *testing.T, b bus) (*nats.Conn, jetstream.JetStream) {
 	nc, err := b.Ledger()
 	check(t, err)
 	js := jetstreamOf(t, nc)
-	configs := []jetstream.StreamConfig{topology.Events(b.Options()), topology.Actors(b.Options()), topology.Marks(b.Options()), topology.Baton(b.Options())}
+	configs := []jetstream.StreamConfig{topology.Events(b.Options()), topology.Actors(b.Options()), topology.Views(b.Options()), topology.Marks(b.Options()), topology.Baton(b.Options())}
 	for _, bucket := range topology.ChainBuckets() {
 		configs = append(configs, topology.Bucket(bucket, b.Options()))
 	}

@@ -29,8 +29,38 @@ func MirrorPath(bucket string) string {
 	return filepath.Join("jetstream", topology.AccountOps, "streams", topology.BucketStream(bucket))
 }
 
-// EnsureMirrors gives the ops account a true mirror of every bucket of the ledger, and returns when each follows its bucket
-// and holds what it held when this was called. The connections are the ledger account's and the mirrors user's.
+// EnsureMirrors gives the ops account a true mirror of every bucket of the ledger: see [Mirrors.Ensure]. The connections are
+// the ledger account's and the mirrors user's.
+func EnsureMirrors(ctx context.Context, ledger, mirrors *nats.Conn, o topology.Options, log *slog.Logger) error {
+	m, err := NewMirrors(ledger, mirrors, o, log)
+	if err != nil {
+		return err
+	}
+	return m.Ensure(ctx)
+}
+
+// Mirrors makes the ops account's mirrors of buckets.
+type Mirrors struct {
+	origins, copies jetstream.JetStream
+	options         topology.Options
+	log             *slog.Logger
+}
+
+// NewMirrors makes mirrors over a connection of the ledger account and one of the mirrors user.
+func NewMirrors(ledger, mirrors *nats.Conn, o topology.Options, log *slog.Logger) (*Mirrors, error) {
+	origins, err := jetstream.New(ledger)
+	if err != nil {
+		return nil, errors.Wrap(err, "mirrors: ledger account")
+	}
+	copies, err := jetstream.New(mirrors)
+	if err != nil {
+		return nil, errors.Wrap(err, "mirrors: ops account")
+	}
+	return &Mirrors{origins: origins, copies: copies, options: o, log: log}, nil
+}
+
+// Ensure gives the ops account a true mirror of every bucket of the ledger, every generation included, and returns when each
+// follows its bucket and holds what it held when this was called.
 //
 // A bucket persists asynchronously and may lose its tail in a crash, and its mirror may then be ahead of it and stay
 // different for ever, without an error anywhere. So each mirror is compared with its origin, and made anew when it is ahead,
@@ -38,55 +68,103 @@ func MirrorPath(bucket string) string {
 // has grown past its mirror again, only a comparison of every value would tell.
 //
 // It gives ErrNoBucket, the context's error, and what the bus gives.
-func EnsureMirrors(ctx context.Context, ledger, mirrors *nats.Conn, o topology.Options, log *slog.Logger) error {
-	origins, err := jetstream.New(ledger)
+func (m *Mirrors) Ensure(ctx context.Context) error {
+	buckets, err := m.buckets(ctx)
 	if err != nil {
-		return errors.Wrap(err, "mirrors: ledger account")
+		return err
 	}
-	copies, err := jetstream.New(mirrors)
-	if err != nil {
-		return errors.Wrap(err, "mirrors: ops account")
-	}
-	e := ensurer{origins: origins, copies: copies, options: o, log: log}
 	targets := map[string]uint64{}
-	for _, bucket := range topology.MirroredBuckets() {
-		last, err := e.ensure(ctx, bucket)
+	for _, bucket := range buckets {
+		last, err := m.ensure(ctx, bucket)
 		if err != nil {
 			return errors.Wrapf(err, "mirror of bucket %s", bucket)
 		}
 		targets[bucket] = last
 	}
 	for _, bucket := range slices.Sorted(maps.Keys(targets)) {
-		if err := e.await(ctx, bucket, targets[bucket]); err != nil {
+		if err := m.await(ctx, bucket, targets[bucket]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-type ensurer struct {
-	origins, copies jetstream.JetStream
-	options         topology.Options
-	log             *slog.Logger
+// buckets lists what is to be mirrored. Of a view any generation may have been removed by hand but the one that is read, which
+// whoever makes the buckets makes sure of.
+func (m *Mirrors) buckets(ctx context.Context) ([]string, error) {
+	wanted := map[string]bool{}
+	for _, bucket := range topology.MirroredBuckets() {
+		wanted[bucket] = true
+	}
+	generations := map[string][]string{}
+	names := m.origins.StreamNames(ctx)
+	for name := range names.Name() {
+		bucket := strings.TrimPrefix(name, topology.BucketStream(""))
+		if view, _, ok := topology.GenerationOf(bucket); ok {
+			generations[view] = append(generations[view], bucket)
+		}
+	}
+	if err := names.Err(); err != nil {
+		return nil, errors.Wrap(err, "mirrors: list the streams of the ledger account")
+	}
+	for view, found := range generations {
+		delete(wanted, view)
+		for _, bucket := range found {
+			wanted[bucket] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(wanted)), nil
+}
+
+// Follow gives one bucket a mirror, if it has no true one, and returns when that holds a revision. The errors are those of
+// [Mirrors.Ensure].
+func (m *Mirrors) Follow(ctx context.Context, bucket string, revision uint64) error {
+	if _, err := m.ensure(ctx, bucket); err != nil {
+		return errors.Wrapf(err, "mirror of bucket %s", bucket)
+	}
+	return m.await(ctx, bucket, revision)
+}
+
+// Retire gives back the room that is kept for a mirror whose bucket takes nothing more. Nothing of it goes.
+func (m *Mirrors) Retire(ctx context.Context, bucket string) error {
+	origin, err := m.origins.Stream(ctx, topology.BucketStream(bucket))
+	if err != nil {
+		return errors.Wrapf(err, "mirror of bucket %s: read the bucket", bucket)
+	}
+	want := m.config(bucket, origin)
+	_, err = m.copies.UpdateStream(ctx, want)
+	return errors.Wrapf(err, "mirror of bucket %s: set its limit to %d bytes", bucket, want.MaxBytes)
+}
+
+// retiredMargin is added to the limit of a bucket that takes nothing more to make its mirror's, which must not drop anything.
+const retiredMargin = 1 << 20
+
+// config is what a bucket's mirror should be. A bucket whose limit is lower than usual takes nothing more.
+func (m *Mirrors) config(bucket string, origin jetstream.Stream) jetstream.StreamConfig {
+	want := topology.Mirror(bucket, m.options)
+	if _, _, ok := topology.GenerationOf(bucket); ok {
+		want.MaxBytes = min(want.MaxBytes, origin.CachedInfo().Config.MaxBytes+retiredMargin)
+	}
+	return want
 }
 
 // ensure makes sure that a bucket has a true mirror and returns the bucket's last sequence, which the mirror has yet to
 // reach.
-func (e ensurer) ensure(ctx context.Context, bucket string) (uint64, error) {
+func (m *Mirrors) ensure(ctx context.Context, bucket string) (uint64, error) {
 	name := topology.BucketStream(bucket)
-	want := topology.Mirror(bucket, e.options)
 	// The copy is read first: an honest origin, read later, is then never behind it.
-	mirror, err := e.copies.Stream(ctx, name)
+	mirror, err := m.copies.Stream(ctx, name)
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return 0, errors.Wrap(err, "read the mirror")
 	}
-	origin, oerr := e.origins.Stream(ctx, name)
+	origin, oerr := m.origins.Stream(ctx, name)
 	if errors.Is(oerr, jetstream.ErrStreamNotFound) {
 		return 0, errors.Wrapf(ErrNoBucket, "stream %s is not in account %s; create the buckets first", name, topology.AccountLedger)
 	}
 	if oerr != nil {
 		return 0, errors.Wrap(oerr, "read the bucket")
 	}
+	want := m.config(bucket, origin)
 	if err == nil {
 		reason, err := difference(ctx, mirror, origin, want)
 		if err != nil {
@@ -95,12 +173,12 @@ func (e ensurer) ensure(ctx context.Context, bucket string) (uint64, error) {
 		if reason == "" {
 			return origin.CachedInfo().State.LastSeq, nil
 		}
-		e.log.Warn("mirror is made anew", "bucket", bucket, "reason", reason)
-		if err := e.copies.DeleteStream(ctx, name); err != nil {
+		m.log.Warn("mirror is made anew", "bucket", bucket, "reason", reason)
+		if err := m.copies.DeleteStream(ctx, name); err != nil {
 			return 0, errors.Wrap(err, "delete the mirror")
 		}
 	}
-	if _, err := streams.Create(ctx, e.copies, want); err != nil {
+	if _, err := streams.Create(ctx, m.copies, want); err != nil {
 		return 0, errors.Wrap(err, "create the mirror")
 	}
 	return origin.CachedInfo().State.LastSeq, nil
@@ -180,11 +258,11 @@ func essence(c jetstream.StreamConfig) jetstream.StreamConfig {
 
 // await polls until a mirror follows its origin and has reached a sequence. A mirror that has not heard of its origin yet says
 // so by a negative time since then.
-func (e ensurer) await(ctx context.Context, bucket string, sequence uint64) error {
+func (m *Mirrors) await(ctx context.Context, bucket string, sequence uint64) error {
 	tick := time.NewTicker(mirrorPollInterval)
 	defer tick.Stop()
 	for {
-		mirror, err := e.copies.Stream(ctx, topology.BucketStream(bucket))
+		mirror, err := m.copies.Stream(ctx, topology.BucketStream(bucket))
 		if err != nil {
 			return errors.Wrapf(err, "mirror of bucket %s: catching up to %d", bucket, sequence)
 		}

@@ -204,6 +204,20 @@ func (s *Server) EnsureMirrors(ctx context.Context) error {
 	return EnsureMirrors(ctx, ledger, mirrors, s.options, s.log)
 }
 
+// OpenMirrors gives what makes and keeps the mirrors while the server runs, over connections that Shutdown closes. It gives
+// ErrStopped.
+func (s *Server) OpenMirrors() (*Mirrors, error) {
+	ledger, err := s.Ledger()
+	if err != nil {
+		return nil, err
+	}
+	mirrors, err := s.Mirrors()
+	if err != nil {
+		return nil, err
+	}
+	return NewMirrors(ledger, mirrors, s.options, s.log)
+}
+
 // Shutdown closes the connections it gave out, stops the server and releases the store directory. It may be called more
 // than once. When the context ends first the stopping goes on, and WaitForShutdown tells when it is done.
 func (s *Server) Shutdown(ctx context.Context) error {

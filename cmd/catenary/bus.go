@@ -54,8 +54,9 @@ func (a *app) dial(ctx context.Context, config natsconn.Config) (*session, error
 		inbox:   dispatch.NewInboxClient(conn.Conn, request),
 	}
 	s.reader = chain.NewReader(chain.Config{
-		Open:  func(ctx context.Context, bucket string) (chain.Bucket, error) { return s.open(ctx, bucket) },
-		Clock: a.Now,
+		Open:      func(ctx context.Context, bucket string) (chain.Bucket, error) { return s.open(ctx, bucket) },
+		Positions: s.positions,
+		Clock:     a.Now,
 	})
 	s.names = func(id string) string {
 		name, err := s.reader.ActorName(ctx, id)

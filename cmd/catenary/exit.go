@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"catenary/audit"
+	"catenary/chain"
 	"catenary/embedded"
 	"catenary/es"
 	"catenary/es/dispatch"
@@ -25,6 +26,7 @@ const (
 	exitNotFound    = 4
 	exitRefused     = 5
 	exitConflict    = 6
+	exitStale       = 7
 	exitTimedOut    = 9
 	exitUnreachable = 10
 )
@@ -38,6 +40,7 @@ const exitCodesHelp = `Exit codes:
    4  not found: there is no such record
    5  refused by a rule of the chain, or sent too late to be done (rejected, expired, fenced); nothing was recorded
    6  conflict: the record has another version than --expect-version says; nothing was recorded
+   7  shown, but perhaps out of date: a view has stopped or is behind, or nobody says how far it is; the message names it
    9  timed out: no answer came; a command may have been recorded. Send it again with the same --id to learn
   10  the bus, or the service on it that would answer, can't be reached; nothing was recorded
 `
@@ -76,6 +79,8 @@ func exitCode(err error) int {
 		return statusCode(answered.answer.Status)
 	case errors.As(err, &refused):
 		return statusCode(refused.Status)
+	case is(errStale):
+		return exitStale
 	case is(errUsage, es.ErrName, natsconn.ErrConfig, embedded.ErrConfig, audit.ErrInvalid, dispatch.ErrTooLarge):
 		return exitUsage
 	case is(natsconn.ErrDenied, dispatch.ErrDenied):
@@ -86,7 +91,7 @@ func exitCode(err error) int {
 		return exitRefused
 	case is(natsconn.ErrUnreachable, dispatch.ErrNoWriter, audit.ErrNoService, es.ErrUnavailable, nats.ErrConnectionClosed):
 		return exitUnreachable
-	case is(dispatch.ErrTimeout, audit.ErrTimeout, context.DeadlineExceeded):
+	case is(dispatch.ErrTimeout, audit.ErrTimeout, chain.ErrBehind, context.DeadlineExceeded):
 		return exitTimedOut
 	default:
 		return exitFailed

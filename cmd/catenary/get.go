@@ -17,7 +17,10 @@ const getHelp = `Get shows the records as they stand.
 
 With a plural it lists them: those that stand, and with --all those that ended too. A KEY is a name, NAME@VERSION for what
 was published, or a key as it is stored (n1.web). With a singular it shows one record, also one that ended, and with --as-of
-as it was at that time.`
+as it was at that time.
+
+When what is shown may be out of date, because a view has stopped or is behind, a message on standard error says so, and the exit
+code is 7. --at-least EVENT waits first until the event can be read.`
 
 func (a *app) getCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -39,6 +42,7 @@ func (a *app) listCommand(k kind) *cobra.Command {
 		Use: k.plural + " [KEY...]", Short: "List " + k.plural + ": " + k.about, ValidArgsFunction: a.completeKeys(k),
 	}
 	output := formatFlag(cmd, formatTable)
+	atLeast := atLeastFlag(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&q.Node, "node", "", "only those of this `node`")
 	flags.StringVar(&q.Module, "module", "", "only those of this `module`")
@@ -49,7 +53,7 @@ func (a *app) listCommand(k kind) *cobra.Command {
 		if len(args) > 0 && q != (chain.Query{}) && q != (chain.Query{All: true}) {
 			return usagef("KEYs are given, and filters too: one or the other")
 		}
-		return a.read(cmd.Context(), func(ctx context.Context, s *session) error {
+		return a.readRecords(cmd.Context(), k, *atLeast, func(ctx context.Context, s *session) error {
 			if len(args) > 0 {
 				return a.getKeys(ctx, s, k, *output, args)
 			}
@@ -139,13 +143,14 @@ func (a *app) getOneCommand(k kind) *cobra.Command {
 		},
 	}
 	output := formatFlag(cmd, formatTable)
+	atLeast := atLeastFlag(cmd)
 	cmd.Flags().Var(timeFlag{a, &at}, "as-of", "as it was at this `time`: "+timesHelp)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		names, err := k.parse(args)
 		if err != nil {
 			return err
 		}
-		return a.read(cmd.Context(), func(ctx context.Context, s *session) error {
+		return a.readRecords(cmd.Context(), k, *atLeast, func(ctx context.Context, s *session) error {
 			var l line
 			var err error
 			if at.IsZero() {

@@ -32,12 +32,13 @@ func (a *app) historyOfCommand(k kind) *cobra.Command {
 		},
 	}
 	output := formatFlag(cmd, formatTable)
+	atLeast := atLeastFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		names, err := k.parse(args)
 		if err != nil {
 			return err
 		}
-		return a.read(cmd.Context(), func(ctx context.Context, s *session) error {
+		return a.readRecords(cmd.Context(), k, *atLeast, func(ctx context.Context, s *session) error {
 			changes, err := k.history(ctx, s, names)
 			if err != nil {
 				return err

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/spf13/cobra"
 
+	"catenary/chain"
 	"catenary/es"
 	"catenary/es/dispatch"
 	"catenary/internal/deliveries"
@@ -199,7 +200,7 @@ func (a *app) awaitImported(ctx context.Context, s *session, sequence uint64, wa
 		switch {
 		case err == nil:
 			return
-		case !errors.Is(err, errBehind), ctx.Err() != nil:
+		case !errors.Is(err, chain.ErrBehind), ctx.Err() != nil:
 			a.sayf("recorded up to event %d, but not all to be read yet: %s", sequence, printable(err.Error()))
 			return
 		}

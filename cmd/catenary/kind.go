@@ -19,6 +19,8 @@ type kind struct {
 	// about is a sentence for the help.
 	about   string
 	columns []string
+	// views are what its records and their history come from.
+	views []string
 	// parse gives the names that identify a record from arguments. It gives usage errors.
 	parse func(args []string) ([]string, error)
 
@@ -55,6 +57,7 @@ func newKind[T chain.Record](k chain.Kind[T], names string, about string, column
 	}
 	return kind{
 		singular: k.Name(), plural: k.Plural(), names: names, about: about, columns: columns,
+		views: []string{k.Bucket(), chain.BackfillBucket},
 		parse: func(args []string) ([]string, error) {
 			if want := len(strings.Fields(names)); len(args) != want {
 				return nil, usagef("%d given: one %s is known by %s", len(args), k.Name(), names)

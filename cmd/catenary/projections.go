@@ -14,6 +14,7 @@ import (
 
 	"catenary/audit"
 	"catenary/es"
+	"catenary/es/natskv"
 	"catenary/es/project"
 	"catenary/internal/topology"
 )
@@ -126,7 +127,7 @@ func (s *session) views(ctx context.Context) ([]shownView, []project.UnknownType
 		}
 	}
 	for _, v := range status.Views {
-		shown = append(shown, shownView{ViewStatus: v, Copy: s.copyOf(ctx, v.View)})
+		shown = append(shown, shownView{ViewStatus: v, Copy: s.copyOf(ctx, v.View, v.Position.Bucket)})
 	}
 	if errors.IsAny(failure, audit.ErrNoService, audit.ErrTimeout) {
 		return shown, nil, s.withoutProjector(ctx, shown, failure)
@@ -134,9 +135,16 @@ func (s *session) views(ctx context.Context) ([]shownView, []project.UnknownType
 	return shown, status.Unknown, failure
 }
 
-// copyOf tells how far the copy of a bucket is.
-func (s *session) copyOf(ctx context.Context, bucket string) *copyStatus {
-	b, err := s.open(ctx, bucket)
+// copyOf tells how far the copy of a view's bucket is: of the generation that is named, or else of the one that is read.
+func (s *session) copyOf(ctx context.Context, view, bucket string) *copyStatus {
+	var err error
+	if bucket == "" {
+		bucket, err = s.reader.Bucket(ctx, view)
+	}
+	var b *natskv.Bucket
+	if err == nil {
+		b, err = s.open(ctx, bucket)
+	}
 	if err != nil {
 		return &copyStatus{Problem: err.Error()}
 	}
@@ -249,6 +257,7 @@ func (a *app) showView(s *session, f format, v shownView) error {
 		{"since", showTime(v.Since, s.zone)},
 		{"paused by", s.decided(v.Paused)},
 		{"passed event", number(v.Position.Event)},
+		{"bucket", v.Position.Bucket},
 		{"bucket revision", number(v.Position.Revision)},
 		{"copy revision", v.copied()},
 		{"copy's problem", v.Copy.Problem},

@@ -59,7 +59,7 @@ func (a *app) rootCommand() *cobra.Command {
 		&cobra.Group{ID: groupRead, Title: "Read:"},
 	)
 	root.AddCommand(
-		a.upCommand(),
+		a.upCommand(), a.repairCommand(), a.rebuildCommand(),
 		a.sendCommand(), a.recordCommand(), a.assignCommand(), a.unassignCommand(), a.importCommand(), a.parkedCommand(),
 		a.getCommand(), a.historyCommand(), a.logCommand(), a.receiptCommand(), a.verifyCommand(),
 		a.projectionsCommand(),

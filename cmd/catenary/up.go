@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"catenary/audit"
+	"catenary/chain"
 	"catenary/embedded"
 	"catenary/es"
 	"catenary/es/dispatch"
@@ -134,7 +135,13 @@ func (a *app) up(ctx context.Context, c upConfig) (err error) {
 			})
 		}),
 		"projector": a.upPart(server, func(ctx context.Context, nc *nats.Conn) error {
-			return run.Projector(ctx, nc, run.ProjectorConfig{Streams: server.Options(), AuditFile: c.auditFile(store), Now: a.Now, Logger: log, Ready: func() { close(projecting) }})
+			copies, err := server.OpenMirrors()
+			if err != nil {
+				return err
+			}
+			return run.Projector(ctx, nc, run.ProjectorConfig{
+				Streams: server.Options(), Copies: copies, AuditFile: c.auditFile(store), Now: a.Now, Logger: log, Ready: func() { close(projecting) },
+			})
 		}),
 		"front": func(ctx context.Context) error {
 			for _, ready := range []chan struct{}{writing, projecting} {
@@ -171,6 +178,15 @@ func prepare(ctx context.Context, server *embedded.Server) error {
 		return err
 	}
 	return server.EnsureMirrors(ctx)
+}
+
+// onlyRebuilt says whether all views that are behind are being built anew. What stands can be read meanwhile.
+func (s *session) onlyRebuilt(ctx context.Context) (bool, error) {
+	p, err := s.queries.Position(ctx, audit.PositionQuestion{})
+	if err != nil {
+		return false, err
+	}
+	return !slices.ContainsFunc(p.Views, func(v audit.ViewPosition) bool { return v.Event < p.Tail && !v.Rebuilding }), nil
 }
 
 // upPart runs a part over a connection of its own.
@@ -238,10 +254,13 @@ func (s *session) awaitReady(ctx context.Context, log *slog.Logger) error {
 	for {
 		err := s.shown(ctx, newest.Items[0].Sequence, readyStep)
 		switch {
-		case errors.Is(err, errStopped):
+		case errors.Is(err, chain.ErrStopped):
 			log.Error("not all of the chain can be read", "reason", err)
 			return nil
-		case !errors.Is(err, errBehind):
+		case !errors.Is(err, chain.ErrBehind):
+			return err
+		}
+		if rebuilt, err := s.onlyRebuilt(ctx); err != nil || rebuilt {
 			return err
 		}
 		log.Info("catching up", "reason", err)

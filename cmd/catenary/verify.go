@@ -85,7 +85,7 @@ func (a *app) concludeVerification(f format, v verification) error {
 		return err
 	}
 	if !v.OK {
-		return errors.WithHint(errDiffers, "what differs is listed above; keep the store as it is until you know why")
+		return errors.WithHint(errDiffers, "what differs is listed above; keep the store as it is until you know why; then: catenary repair")
 	}
 	a.sayf("the record holds: %d events, head %s", v.Events, v.Head.Hash)
 	return nil
@@ -128,7 +128,7 @@ func (a *app) verifyStore(ctx context.Context, dir string) (v verification, err 
 		return v, err
 	}
 	defer nc.Close()
-	report, err := run.Verify(ctx, nc)
+	report, err := run.Verify(ctx, nc, server.Options())
 	if err != nil {
 		return v, err
 	}
@@ -146,7 +146,7 @@ func (s *session) withMirrors(ctx context.Context, report project.Report) (verif
 	for _, b := range report.Buckets {
 		m, err := s.verifyMirror(ctx, b)
 		if err != nil {
-			return verification{}, errors.Wrapf(err, "compare the copy of %s", b.Name)
+			return verification{}, errors.Wrapf(err, "compare the copy of %s", b.Bucket)
 		}
 		v.OK = v.OK && m.Problem == ""
 		v.Mirrors = append(v.Mirrors, m)
@@ -156,10 +156,10 @@ func (s *session) withMirrors(ctx context.Context, report project.Report) (verif
 
 // verifyMirror compares the copy of a bucket that is read here with what the bucket was found to be.
 func (s *session) verifyMirror(ctx context.Context, b project.BucketReport) (mirrorReport, error) {
-	m := mirrorReport{Name: b.Name, Revision: b.Revision}
+	m := mirrorReport{Name: b.Bucket, Revision: b.Revision}
 	waiting, cancel := context.WithTimeout(ctx, mirrorPatience)
 	defer cancel()
-	err := s.reader.WaitRevision(waiting, b.Name, b.Revision)
+	err := s.reader.WaitRevision(waiting, b.Bucket, b.Revision)
 	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
 		m.Problem = err.Error()
 		return m, nil
@@ -167,7 +167,7 @@ func (s *session) verifyMirror(ctx context.Context, b project.BucketReport) (mir
 	if err != nil {
 		return m, err
 	}
-	bucket, err := s.open(ctx, b.Name)
+	bucket, err := s.open(ctx, b.Bucket)
 	if err != nil {
 		return m, err
 	}
@@ -175,7 +175,7 @@ func (s *session) verifyMirror(ctx context.Context, b project.BucketReport) (mir
 		return m, err
 	}
 	if m.Digest != b.Digest {
-		m.Problem = "it differs from its bucket; to have it made anew, stop the chain, delete " + embedded.MirrorPath(b.Name) + " in its store, and start it"
+		m.Problem = "it differs from its bucket; to have it made anew, stop the chain, delete " + embedded.MirrorPath(b.Bucket) + " in its store, and start it; or: catenary rebuild --anew " + b.Name
 	}
 	return m, nil
 }
@@ -192,10 +192,10 @@ func (a *app) showVerification(f format, v verification) error {
 	}
 	found := v.differences()
 	if f == formatTable {
-		p := a.newPrinter(f, "BUCKET", "KEYS", "VALUES", "REVISION", "EQUALS THE FOLD", "COPY EQUALS IT")
+		p := a.newPrinter(f, "BUCKET", "KEYS", "VALUES", "MENDED", "REVISION", "EQUALS THE FOLD", "COPY EQUALS IT")
 		for i, b := range v.Buckets {
 			if err := p.add(line{cells: func() []string {
-				return []string{b.Name, strconv.Itoa(b.Keys), strconv.FormatUint(b.Values, 10), strconv.FormatUint(b.Revision, 10), v.equal(b.OK()), v.equal(v.Mirrors[i].Problem == "")}
+				return []string{b.Bucket, strconv.Itoa(b.Keys), strconv.FormatUint(b.Values, 10), number(b.Mended), strconv.FormatUint(b.Revision, 10), v.equal(b.OK()), v.equal(v.Mirrors[i].Problem == "")}
 			}}); err != nil {
 				return err
 			}
@@ -233,16 +233,16 @@ func (v verification) differences() []line {
 	}
 	for _, b := range v.Buckets {
 		if b.Unfolded != "" {
-			add(b.Name, "", 0, "not folded", b.Unfolded)
+			add(b.Bucket, "", 0, "not folded", b.Unfolded)
 		}
 		if b.Behind > 0 {
-			add(b.Name, "", b.Behind, "behind", "the values of this event and those after it are not in the bucket")
+			add(b.Bucket, "", b.Behind, "behind", "the values of this event and those after it are not in the bucket")
 		}
 		for _, d := range b.Differences {
-			add(b.Name, d.Key, d.Event, string(d.Kind), d.Detail)
+			add(b.Bucket, d.Key, d.Event, string(d.Kind), d.Detail)
 		}
 		if b.More > 0 {
-			add(b.Name, "", 0, "more", strconv.Itoa(b.More)+" further differences")
+			add(b.Bucket, "", 0, "more", strconv.Itoa(b.More)+" further differences")
 		}
 	}
 	for _, m := range v.Mirrors {

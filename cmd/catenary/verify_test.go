@@ -47,11 +47,15 @@ func open(t *testing.T) opened {
 		return nc
 	}
 	writer, projector := connect(), connect()
+	copies, err := server.OpenMirrors()
+	if err != nil {
+		t.Fatal(err)
+	}
 	go func() {
 		ended <- run.Writer(ctx, writer, run.WriterConfig{Streams: server.Options(), Logger: log, Ready: isReady})
 	}()
 	go func() {
-		ended <- run.Projector(ctx, projector, run.ProjectorConfig{Streams: server.Options(), Logger: log, Ready: isReady})
+		ended <- run.Projector(ctx, projector, run.ProjectorConfig{Streams: server.Options(), Copies: copies, Logger: log, Ready: isReady})
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"catenary/audit"
 	"catenary/commands"
 	"catenary/es"
 	"catenary/es/dispatch"
@@ -235,33 +234,10 @@ func (a *app) awaitShown(ctx context.Context, s *session, sequence uint64, wait 
 	}
 }
 
-var (
-	// errBehind means that a view has not passed an event yet.
-	errBehind = errors.New("behind")
-	// errStopped means that a view will not pass an event before somebody has dealt with why.
-	errStopped = errors.New("stopped")
-)
-
-// shown waits until the copies of all buckets have what an event led to. It gives errors marked errBehind, or when all others
-// are there, errStopped.
+// shown waits, for no longer than a span of time, until everything that an event led to can be read here. It gives the errors of
+// [chain.Reader.WaitFor].
 func (s *session) shown(ctx context.Context, sequence uint64, wait time.Duration) error {
-	// Half of the time is the service's, so that its answer, which says what is behind, still comes.
-	p, err := s.queries.Position(ctx, audit.PositionQuestion{Sequence: sequence, Wait: audit.Duration(wait / 2)})
-	if err != nil {
-		return err
-	}
-	var stopped error
-	for _, v := range p.Views {
-		switch {
-		case v.Event >= sequence:
-			if err := s.reader.WaitRevision(ctx, v.Bucket, v.Revision); err != nil {
-				return err
-			}
-		case v.Stopped != "":
-			stopped = errors.CombineErrors(stopped, errors.Mark(errors.Newf("%s has stopped: %s", v.Bucket, v.Stopped), errStopped))
-		default:
-			return errors.Mark(errors.Newf("%s is at event %d of %d", v.Bucket, v.Event, sequence), errBehind)
-		}
-	}
-	return stopped
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return s.reader.WaitFor(ctx, sequence)
 }

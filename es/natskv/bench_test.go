@@ -11,6 +11,7 @@ import (
 
 	"catenary/es"
 	"catenary/es/estest"
+	"catenary/es/natskv"
 )
 
 // BenchmarkPut compares a pipelined guarded put with the bare client's, in the same run, without headers and with as many.
@@ -100,3 +101,38 @@ func BenchmarkRead(b *testing.B) {
 }
 
 func keyOf(i uint64) string { return fmt.Sprintf("n%d.m%d", i%200, i%20_000) }
+
+// BenchmarkPage gives how long a page of 100 keys of 100,000 takes, at first and after that.
+func BenchmarkPage(b *testing.B) {
+	bucket, nc := bucket(b)
+	ctx := bounded(b)
+	keys := make([]string, 100_000)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("n%d.m%d", i%200, i)
+	}
+	fill(b, bucket, len(keys), keys...)
+	page := func(b *testing.B, bucket *natskv.Bucket, filter, after string) {
+		if entries, err := bucket.Page(ctx, filter, after, 100); err != nil || len(entries) != 100 {
+			b.Fatalf("%d entries, %v", len(entries), err)
+		}
+	}
+	b.Run("first", func(b *testing.B) {
+		for range b.N {
+			fresh, err := natskv.Open(ctx, nc, bucket.Name())
+			if err != nil {
+				b.Fatal(err)
+			}
+			page(b, fresh, "", "")
+		}
+	})
+	b.Run("next", func(b *testing.B) {
+		for i := range b.N {
+			page(b, bucket, "", keys[i%1000])
+		}
+	})
+	b.Run("under a filter", func(b *testing.B) {
+		for range b.N {
+			page(b, bucket, "n7.*", "")
+		}
+	})
+}

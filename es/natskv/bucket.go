@@ -47,6 +47,7 @@ const (
 type Bucket struct {
 	source
 	mutable bool
+	keys    keyNames
 
 	messages, bytes *semaphore.Weighted
 	mu              sync.Mutex
@@ -55,7 +56,8 @@ type Bucket struct {
 
 var _ project.Bucket = (*Bucket)(nil)
 
-// Open gives access to a bucket that exists, on the connection given. It gives errors marked [es.ErrUnavailable].
+// Open gives access to a bucket that exists, on the connection given. It gives errors marked [es.ErrUnavailable], and those of
+// a bucket that does not exist [project.ErrNoBucket] too.
 func Open(ctx context.Context, nc *nats.Conn, bucket string) (*Bucket, error) {
 	b := &Bucket{
 		messages: semaphore.NewWeighted(maxInFlight), bytes: semaphore.NewWeighted(maxInFlightBytes),

@@ -88,4 +88,5 @@ func TestOverAClusterThatLosesItsLeader(t *testing.T) {
 	if err != nil || !report.OK() || report.Buckets[0].Values != tail {
 		t.Errorf("report %+v, %v", report, err)
 	}
+	fence(t, nc, 3)
 }

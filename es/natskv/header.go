@@ -32,6 +32,8 @@ const (
 	HeaderOnBehalfOf = es.HeaderOnBehalfOf
 	// HeaderBackfill marks a value that adds to history.
 	HeaderBackfill = es.HeaderBackfill
+	// HeaderMended marks a value that was written again to mend the bucket: when, and the revision it replaces.
+	HeaderMended = "Cat-Mended"
 )
 
 // headerOf gives the headers of a value. Those that say nothing are left out.
@@ -57,6 +59,9 @@ func headerOf(m project.Meta) nats.Header {
 	if m.Backfill {
 		set(HeaderBackfill, "1")
 	}
+	if !m.Mended.IsZero() {
+		set(HeaderMended, m.Mended.UTC().Format(time.RFC3339Nano)+" "+strconv.FormatUint(m.Replaces, 10))
+	}
 	return h
 }
 
@@ -68,14 +73,18 @@ func readHeader(h nats.Header) (project.Meta, error) {
 		Source:     r.source(),
 		Fold:       int(r.number(HeaderFold, r.get(HeaderFold))),
 		Type:       r.text(HeaderType),
-		Recorded:   r.time(HeaderRecorded),
+		Recorded:   r.time(HeaderRecorded, r.get(HeaderRecorded)),
 		Actor:      r.text(HeaderActor),
 		OnBehalfOf: r.text(HeaderOnBehalfOf),
 		Backfill:   r.get(HeaderBackfill) != "",
 	}
 	m.Effective = m.Recorded
 	if r.get(HeaderEffective) != "" {
-		m.Effective = r.time(HeaderEffective)
+		m.Effective = r.time(HeaderEffective, r.get(HeaderEffective))
+	}
+	if mended := r.get(HeaderMended); mended != "" {
+		at, replaced, _ := strings.Cut(mended, " ")
+		m.Mended, m.Replaces = r.time(HeaderMended, at), r.number(HeaderMended, replaced)
 	}
 	return m, r.err
 }
@@ -115,8 +124,8 @@ func (r *headerReader) text(name string) string {
 	return v
 }
 
-func (r *headerReader) time(name string) time.Time {
-	t, err := time.Parse(time.RFC3339Nano, r.get(name))
+func (r *headerReader) time(name, text string) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
 		r.fail(name)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"catenary/embedded"
 	"catenary/es"
@@ -42,8 +43,10 @@ func TestMirrorIsRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := natskv.Ensure(ctx, ledger, topology.Actors(options)); err != nil {
-		t.Fatal(err)
+	for _, c := range []jetstream.StreamConfig{topology.Actors(options), topology.Views(options)} {
+		if err := natskv.Ensure(ctx, ledger, c); err != nil {
+			t.Fatal(err)
+		}
 	}
 	origin, err := natskv.Open(ctx, ledger, topology.BucketNodes)
 	if err != nil {

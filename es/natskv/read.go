@@ -45,6 +45,7 @@ type query struct {
 	after    uint64
 	newest   bool // only the newest message of each subject
 	follow   bool // wait for more instead of ending
+	bare     bool // without the messages' data
 }
 
 // message is a message as it is read.
@@ -164,7 +165,7 @@ func (r *reading) attempt(ctx context.Context) error {
 func (r *reading) consumer(ctx context.Context) (jetstream.Consumer, error) {
 	cfg := jetstream.ConsumerConfig{
 		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: consumerIdle,
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: r.last + 1,
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: r.last + 1, HeadersOnly: r.query.bare,
 	}
 	if r.query.newest {
 		// After an interruption the newest ones are asked for again, and those given already are left out.

@@ -141,8 +141,19 @@ func TestPagesAreComplete(t *testing.T) {
 	if diff := cmp.Diff(names, got); diff != "" {
 		t.Errorf("%d keys of %d (-want +have):\n%.2000s", len(got), keys, diff)
 	}
+	// What comes after the first page is in its place on the next one, with its newest value.
+	fill(t, b, 3, "n1.web", "n0.a", "n9.z")
+	late, err := b.Page(ctx, "", "", 2)
+	if err != nil || len(late) != 2 || late[0].Key != "n0.a" || late[1].Key != "n0.web" {
+		t.Errorf("the first keys are %+v, %v", late, err)
+	}
+	fill(t, b, 10, names[:10]...)
+	fill(t, b, 10, names[:10]...)
+	if first, err := b.Page(ctx, ">", "n1.a", 1); err != nil || len(first) != 1 || first[0].Key != "n1.web" || first[0].Revision <= keys+20 {
+		t.Errorf("the page after n1.a: %+v, %v", first, err)
+	}
 	entries, err := b.Page(ctx, "n1.*", "", 10)
-	if err != nil || len(entries) != 1 || entries[0].Key != "n1.web" || entries[0].Revision != keys+2 {
+	if err != nil || len(entries) != 1 || entries[0].Key != "n1.web" || entries[0].Revision != one(t, b, "n1.web").Revision {
 		t.Errorf("page of n1.*: %+v, %v", entries, err)
 	}
 	if left := consumers(t, nc, b.Name()); left != 0 {
@@ -302,4 +313,14 @@ func TestStateCountsWhatIsMissing(t *testing.T) {
 	if state, err := b.State(ctx); err != nil || state != (natskv.State{Last: 5, Messages: 3, Deleted: 2}) {
 		t.Errorf("state %+v, %v", state, err)
 	}
+}
+
+// one gives the newest value of a key.
+func one(t *testing.T, b *natskv.Bucket, key string) natskv.Entry {
+	t.Helper()
+	e, err := b.Get(bounded(t), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
 }

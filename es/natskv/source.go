@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"catenary/es/natsstore"
+	"catenary/es/project"
 	"catenary/internal/topology"
 )
 
@@ -41,6 +42,7 @@ func open(ctx context.Context, nc *nats.Conn, bucket string, options ...jetstrea
 	if s.handle, err = s.js.Stream(ctx, s.stream); err != nil {
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			err = errors.Wrapf(err, "bucket %s does not exist: start the writer and the projector, which make it", bucket)
+			return s, errors.Mark(natsstore.ReadError(errors.Wrapf(err, "open bucket %s", bucket)), project.ErrNoBucket)
 		}
 		return s, natsstore.ReadError(errors.Wrapf(err, "open bucket %s", bucket))
 	}

@@ -13,6 +13,9 @@ import (
 // ErrForeign marks a message in a bucket that no projector wrote: it does not say which event it comes from.
 var ErrForeign = errors.New("foreign message in the bucket")
 
+// ErrNoBucket marks that a bucket does not exist.
+var ErrNoBucket = errors.New("no such bucket")
+
 // Entry is one value as it stands in a bucket.
 type Entry struct {
 	Key   string
@@ -65,4 +68,12 @@ type Marks interface {
 	Get(ctx context.Context, key string) ([]byte, error)
 	// Set replaces a mark. It gives errors marked as [Bucket.Put] does.
 	Set(ctx context.Context, key string, value []byte) error
+}
+
+// nameOf gives the name of a bucket that has one of its own, as each generation has.
+func nameOf(b Bucket, view string) string {
+	if named, ok := b.(interface{ Name() string }); ok {
+		return named.Name()
+	}
+	return view
 }

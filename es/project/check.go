@@ -22,7 +22,21 @@ type check struct {
 	patience time.Duration
 
 	report BucketReport
-	keys   map[string]struct{}
+	found  findings
+	// newest is what the fold gives for each key, as far as the bucket has come; at is the position of the last of them.
+	// A view's state is the same bytes, so this holds little more than the keys.
+	newest map[string]standing
+	at     Position
+	// later are the keys that first appear behind what the bucket has come to.
+	later map[string]struct{}
+	// beyondMending says why the bucket can't be mended in place, if that shows while it is read.
+	beyondMending string
+	// foremost is the value that claims the latest position.
+	foremost struct {
+		at       Position
+		revision uint64
+		key      string
+	}
 	digest *digester
 	sealed bool // values of later events have begun: the digest is complete
 	done   bool // nothing more is compared
@@ -32,6 +46,12 @@ type check struct {
 	held []found // read and not yet compared
 	read uint64  // the last revision read
 	last uint64  // the bucket's last revision when reading began
+}
+
+// standing is the newest value that the fold gives for a key.
+type standing struct {
+	data []byte
+	meta Meta
 }
 
 // found is a message of the bucket; foreign says why it is none of ours.
@@ -46,8 +66,8 @@ const pollPause = 50 * time.Millisecond
 func newCheck(view View, control *Control, bucket Bucket, tail uint64, patience time.Duration) *check {
 	return &check{
 		view: view, reads: readsOf(view), control: control, bucket: bucket, tail: tail, patience: patience,
-		report: BucketReport{Name: view.Name(), Differences: []Difference{}},
-		keys:   map[string]struct{}{}, digest: newDigester(),
+		report: BucketReport{Name: view.Name(), Bucket: nameOf(bucket, view.Name()), Differences: []Difference{}},
+		newest: map[string]standing{}, later: map[string]struct{}{}, digest: newDigester(),
 	}
 }
 
@@ -70,11 +90,15 @@ func (c *check) event(ctx context.Context, it *item) error {
 		return nil
 	}
 	for i, v := range values {
-		c.keys[v.Key] = struct{}{}
 		c.report.Values++
 		want := planned{key: v.Key, data: v.Data, meta: metaOf(&it.event, c.view.Version(), i+1, len(values))}
 		if err := c.expect(ctx, want); err != nil {
 			return err
+		}
+		if !c.done {
+			c.newest[v.Key], c.at = standing{data: v.Data, meta: want.meta}, want.meta.Position
+		} else if _, known := c.newest[v.Key]; !known {
+			c.later[v.Key] = struct{}{}
 		}
 	}
 	return nil
@@ -92,6 +116,9 @@ func (c *check) expect(ctx context.Context, want planned) error {
 			c.done = true
 		case have.foreign != nil:
 			c.differ(KindForeign, have, have.foreign.Error())
+			c.take()
+		case have.Meta.mends():
+			c.mending(have)
 			c.take()
 		case have.Meta.Position.Before(want.meta.Position):
 			c.differ(KindExtra, have, fmt.Sprintf("says that it is value %s, after which others stand already", have.Meta.Position))
@@ -127,17 +154,21 @@ func (c *check) outOfPlace(ctx context.Context, want planned) (bool, error) {
 }
 
 func (c *check) same(want planned, have found) {
+	changed := func(format string, args ...any) {
+		c.found.add(Difference{Kind: KindChanged, Key: have.Key, Event: want.meta.Source.Sequence, Revision: have.Revision, Detail: fmt.Sprintf(format, args...)})
+	}
 	switch {
 	case have.Key != want.key:
-		c.differ(KindChanged, have, fmt.Sprintf("stands in the place of the value for key %s", want.key))
+		c.displaced(have)
+		changed("stands in the place of the value for key %s", want.key)
 	case !bytes.Equal(have.Value, want.data):
 		at := 0
 		for at < min(len(have.Value), len(want.data)) && have.Value[at] == want.data[at] {
 			at++
 		}
-		c.differ(KindChanged, have, fmt.Sprintf("has other bytes than the fold from byte %d on (%d bytes, the fold gives %d)", at, len(have.Value), len(want.data)))
+		changed("has other bytes than the fold from byte %d on (%d bytes, the fold gives %d)", at, len(have.Value), len(want.data))
 	case !have.Meta.Equal(want.meta):
-		c.differ(KindChanged, have, fmt.Sprintf("has other headers than the fold: %+v, the fold gives %+v", have.Meta, want.meta))
+		changed("has other headers than the fold: %+v, the fold gives %+v", have.Meta, want.meta)
 	}
 }
 
@@ -164,6 +195,8 @@ func (c *check) finish(ctx context.Context, store es.Store, whole bool) error {
 		switch {
 		case have.foreign != nil:
 			c.differ(KindForeign, have, have.foreign.Error())
+		case have.Meta.mends() && have.Meta.Position.Sequence <= c.tail:
+			c.mending(have)
 		case have.Meta.Position.Sequence <= c.tail:
 			c.differ(KindExtra, have, fmt.Sprintf("says that it is value %s, which the fold does not give here", have.Meta.Position))
 		case have.Meta.Position.Sequence > newest:
@@ -173,24 +206,17 @@ func (c *check) finish(ctx context.Context, store es.Store, whole bool) error {
 		}
 		c.take()
 	}
-	c.report.Keys, c.report.Revision, c.report.Digest = len(c.keys), c.digest.revision, c.digest.sum()
+	c.report.Keys, c.report.Revision, c.report.Digest = len(c.newest)+len(c.later), c.digest.revision, c.digest.sum()
+	c.report.Differences, c.report.More = c.found.list()
 	return nil
 }
 
 func (c *check) missing(want planned) {
-	c.note(Difference{Kind: KindMissing, Key: want.key, Event: want.meta.Source.Sequence, Detail: fmt.Sprintf("value %s is not there", want.meta.Position)})
+	c.found.add(Difference{Kind: KindMissing, Key: want.key, Event: want.meta.Source.Sequence, Detail: fmt.Sprintf("value %s is not there", want.meta.Position)})
 }
 
 func (c *check) differ(kind Kind, have found, detail string) {
-	c.note(Difference{Kind: kind, Key: have.Key, Event: have.Meta.Source.Sequence, Revision: have.Revision, Detail: detail})
-}
-
-func (c *check) note(d Difference) {
-	if len(c.report.Differences) == MaxDifferences {
-		c.report.More++
-		return
-	}
-	c.report.Differences = append(c.report.Differences, d)
+	c.found.add(Difference{Kind: kind, Key: have.Key, Event: have.Meta.Source.Sequence, Revision: have.Revision, Detail: detail})
 }
 
 // take leaves the first held message behind.
@@ -225,6 +251,9 @@ func (c *check) peek(ctx context.Context, i int, wait bool) (found, bool, error)
 		}
 		c.held = append(c.held, found{Entry: e, foreign: err})
 		c.read = e.Revision
+		if at := e.Meta.Position; err == nil && c.foremost.at.Before(at) {
+			c.foremost.at, c.foremost.revision, c.foremost.key = at, e.Revision, e.Key
+		}
 	}
 	return c.held[i], true, nil
 }

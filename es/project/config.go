@@ -38,6 +38,9 @@ type Config struct {
 	Orders *Orders
 	// Marks keeps how far each view has read. Nil means that views which seldom write a value read more again at a start.
 	Marks Marks
+	// Generations keeps the buckets of views whose ViewSpec names none, so that one can follow on another. Nil means that a
+	// bucket which can't be mended in place stops its view.
+	Generations Generations
 	// Logger gets what an operator should know. Nil means no log.
 	Logger *slog.Logger
 	// Clock tells since when a view is stopped. Nil means time.Now.
@@ -58,23 +61,25 @@ type Config struct {
 // ViewSpec is a view with its bucket.
 type ViewSpec struct {
 	// New makes the view without any state. It is called again whenever the view is taken up from its bucket.
-	New    func() View
+	New func() View
+	// Bucket is the view's. Nil means that of the generation which is read.
 	Bucket Bucket
-	// Generation counts the buckets that the view had in turn; zero means the first.
-	Generation int
 }
 
-// Specs pairs each view of a list with its bucket. newViews MUST give the same views in the same order at every call. It
-// gives the errors of open.
+// Specs pairs each view of a list with its bucket. Open is nil where views keep generations. newViews MUST give the same views in
+// the same order at every call. It gives the errors of open.
 func Specs(newViews func() []View, open func(bucket string) (Bucket, error)) ([]ViewSpec, error) {
 	views := newViews()
 	specs := make([]ViewSpec, len(views))
 	for i, v := range views {
-		b, err := open(v.Name())
-		if err != nil {
+		specs[i].New = func() View { return newViews()[i] }
+		if open == nil {
+			continue
+		}
+		var err error
+		if specs[i].Bucket, err = open(v.Name()); err != nil {
 			return nil, errors.Wrapf(err, "bucket of view %s", v.Name())
 		}
-		specs[i] = ViewSpec{New: func() View { return newViews()[i] }, Bucket: b}
 	}
 	return specs, nil
 }
@@ -90,7 +95,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	names := map[string]bool{}
 	for i, v := range c.Views {
-		if v.New == nil || v.Bucket == nil {
+		if v.New == nil || v.Bucket == nil && c.Generations == nil {
 			return c, errors.Newf("projector: view %d has no constructor or no bucket", i+1)
 		}
 		name := v.New().Name()

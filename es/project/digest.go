@@ -53,6 +53,10 @@ func (d *digester) add(e Entry) {
 		d.buf = binary.BigEndian.AppendUint32(d.buf, uint32(len(text)))
 		d.buf = append(d.buf, text...)
 	}
+	if m.mends() {
+		d.buf = m.Mended.UTC().AppendFormat(d.buf, time.RFC3339Nano)
+		d.buf = binary.BigEndian.AppendUint64(d.buf, m.Replaces)
+	}
 	d.buf = binary.BigEndian.AppendUint32(d.buf, uint32(len(e.Value)))
 	d.buf = append(d.buf, e.Value...)
 	d.hash.Write(d.buf)

@@ -20,12 +20,12 @@ func (w *worker) load(ctx context.Context) error {
 	default:
 	}
 	view := w.spec.New()
+	if _, err := w.locate(ctx); err != nil {
+		return err
+	}
 	state, err := w.bucket.State(ctx)
 	if err != nil {
 		return err
-	}
-	if state.Deleted > 0 {
-		return stopf("%d of the %d values in the bucket %s are missing: it was damaged or changed by hand; build it anew", state.Deleted, state.Last, w.name)
 	}
 	tail, err := w.bucket.Tail(ctx)
 	switch {
@@ -41,7 +41,7 @@ func (w *worker) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	at, err := w.placeOf(ctx, view, tail, streamTail)
+	at, err := w.placeOf(ctx, view, state, tail, streamTail)
 	if err != nil {
 		return err
 	}
@@ -62,13 +62,16 @@ func (w *worker) load(ctx context.Context) error {
 	w.queue, w.sent, w.sentBytes = nil, 0, 0
 	w.head, w.passed, w.persisted = head, head, at.event
 	w.confirmed = at.revision
-	w.track.takeUp(Progress{Event: at.event, Revision: at.revision})
+	w.track.takeUp(Progress{Event: at.event, Revision: at.revision, Bucket: w.generation.Bucket})
 	if p, ok := view.(*parking); ok {
 		for key := range p.parked {
 			w.track.park(p, key)
 		}
 	}
 	w.openAhead(ctx, tail.Revision)
+	if w.unfinished != nil {
+		w.runner.goOn(w)
+	}
 	return w.obey(ctx)
 }
 
@@ -83,19 +86,24 @@ type foothold struct {
 // placeOf finds where to go on over a bucket with that last value. When not all of the last event's values stand, it is
 // before that event, which is then folded again: those of its values that stand are found to be the same, the others are
 // written.
-func (w *worker) placeOf(ctx context.Context, view View, tail Entry, streamTail uint64) (foothold, error) {
+func (w *worker) placeOf(ctx context.Context, view View, state BucketState, tail Entry, streamTail uint64) (foothold, error) {
 	at := foothold{event: tail.Meta.Position.Sequence, revision: tail.Revision, last: tail.Meta.Position.Sequence}
 	if tail.Revision > 0 {
-		switch {
-		case tail.Meta.Fold != view.Version():
-			return at, stopf("the bucket %s was written by version %d of its view, this program has version %d: build it anew", w.name, tail.Meta.Fold, view.Version())
-		case at.event > streamTail:
+		if at.event > streamTail {
 			return at, stopf("the bucket %s has come to event %d, but the stream ends at event %d: it is an older copy, or has lost its end; restore the right stream, or build the bucket anew",
 				w.name, at.event, streamTail)
 		}
 		if err := w.checkSource(ctx, tail); err != nil {
 			return at, err
 		}
+	}
+	// Only a bucket that was derived from this very stream is followed by a new one without anybody's word.
+	switch {
+	case state.Deleted > 0:
+		return at, wornf("%d of the %d values in the bucket %s are missing: it was damaged or changed by hand; build it anew", state.Deleted, state.Last, w.name)
+	case tail.Revision > 0 && tail.Meta.Fold != view.Version():
+		return at, wornf("the bucket %s was written by version %d of its view, this program has version %d: build it anew", w.name, tail.Meta.Fold, view.Version())
+	case tail.Revision > 0:
 		if p := tail.Meta.Position; !p.complete() {
 			if uint64(p.Part) > tail.Revision {
 				return at, stopf("the bucket %s ends with value %s but has only %d values: build it anew", w.name, p, tail.Revision)
@@ -104,7 +112,7 @@ func (w *worker) placeOf(ctx context.Context, view View, tail Entry, streamTail 
 			return at, nil
 		}
 	}
-	m, ok, err := readMark(ctx, w.cfg.Marks, view, tail.Revision)
+	m, ok, err := readMark(ctx, w.cfg.Marks, view, w.generation.Bucket, tail.Revision)
 	switch {
 	case err != nil:
 		return at, err

@@ -18,10 +18,12 @@ type mark struct {
 	Revision uint64 `json:"revision"`
 	// Fold is the view's version: another one might have found values in the same events.
 	Fold int `json:"fold"`
+	// Bucket is the name of the generation's bucket; empty where a view has but one.
+	Bucket string `json:"bucket,omitempty"`
 }
 
-// readMark gives the view's mark, and false when there is none that counts for a bucket of that revision.
-func readMark(ctx context.Context, marks Marks, view View, revision uint64) (mark, bool, error) {
+// readMark gives the view's mark, and false when there is none that counts for that bucket at that revision.
+func readMark(ctx context.Context, marks Marks, view View, bucket string, revision uint64) (mark, bool, error) {
 	if marks == nil {
 		return mark{}, false, nil
 	}
@@ -36,7 +38,7 @@ func readMark(ctx context.Context, marks Marks, view View, revision uint64) (mar
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return mark{}, false, nil // Unreadable is as good as lost: the bucket itself says where to go on.
 	}
-	return m, m.Fold == view.Version() && m.Revision <= revision, nil
+	return m, m.Fold == view.Version() && m.Bucket == bucket && m.Revision <= revision, nil
 }
 
 func (m mark) write(ctx context.Context, marks Marks, view string) error {

@@ -55,6 +55,11 @@ type Meta struct {
 	Actor, OnBehalfOf string
 	// Backfill marks a value that adds to history and never stands.
 	Backfill bool
+	// Mended is when the value was written again, after its event's own turn, to mend the bucket. It is zero for every value
+	// that was written in its turn, and the one thing beside a value that follows from no event.
+	Mended time.Time
+	// Replaces is, for a mending value, the revision that was not as it should be. What stands there counts no more.
+	Replaces uint64
 }
 
 // metaOf gives what is kept beside the value that is part i of n of an event.
@@ -74,12 +79,20 @@ func metaOf(e *es.Event, fold, part, parts int) Meta {
 
 // Equal says whether two say the same.
 func (m Meta) Equal(other Meta) bool {
-	if !m.Recorded.Equal(other.Recorded) || !m.Effective.Equal(other.Effective) {
+	if !m.Recorded.Equal(other.Recorded) || !m.Effective.Equal(other.Effective) || !m.Mended.Equal(other.Mended) {
 		return false
 	}
-	m.Recorded, m.Effective, other.Recorded, other.Effective = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	for _, t := range []*time.Time{&m.Recorded, &m.Effective, &m.Mended, &other.Recorded, &other.Effective, &other.Mended} {
+		*t = time.Time{}
+	}
 	return m == other
 }
 
 // mends says whether the value was written again, after its event's own turn, to mend a bucket.
-func (m Meta) mends() bool { return m.Source.Sequence < m.Position.Sequence }
+func (m Meta) mends() bool { return !m.Mended.IsZero() }
+
+// original gives what stood beside a mending value when it was written in its turn.
+func (m Meta) original(turn Position) Meta {
+	m.Position, m.Mended, m.Replaces = turn, time.Time{}, 0
+	return m
+}

@@ -69,10 +69,17 @@ func (w *worker) awaitOrder(ctx context.Context) bool {
 			return false
 		}
 	}
-	w.view = nil
+	w.view, w.queue, w.sent, w.sentBytes = nil, nil, 0, 0
 	for {
 		select {
 		case <-w.ordered:
+		case e := <-w.errands:
+			err := e.do(ctx)
+			e.done <- err
+			if err != nil {
+				continue
+			}
+			w.track.revive()
 		case <-ctx.Done():
 			return false
 		}

@@ -33,15 +33,22 @@ func newPace() *pace {
 
 // wait pauses, and says false when the context has ended.
 func (p *pace) wait(ctx context.Context, most time.Duration) bool {
-	if time.Since(p.last) > calm {
-		p.backoff.Reset()
-	}
-	timer := time.NewTimer(min(p.backoff.NextBackOff(), most))
+	timer := time.NewTimer(p.begin(most))
 	defer timer.Stop()
+	defer p.end()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	p.last = time.Now()
 	return ctx.Err() == nil
 }
+
+// begin gives how long to pause. It MUST be followed by end when the pause is over.
+func (p *pace) begin(most time.Duration) time.Duration {
+	if time.Since(p.last) > calm {
+		p.backoff.Reset()
+	}
+	return min(p.backoff.NextBackOff(), most)
+}
+
+func (p *pace) end() { p.last = time.Now() }

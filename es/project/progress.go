@@ -12,30 +12,38 @@ import (
 // ErrStopped means that a view has stopped or is paused: it will not pass the event that is waited for by itself.
 var ErrStopped = errors.New("view stopped")
 
+// ErrNoView means that the projector has no view of that name.
+var ErrNoView = errors.New("no such view")
+
 // Progress is how far a view has come.
 type Progress struct {
 	// Event is the last event that the view has passed and whose values, if any, are all stored.
 	Event uint64 `json:"event"`
 	// Revision is where the bucket ended then: whoever has that revision sees all that Event and those before it led to.
 	Revision uint64 `json:"revision"`
+	// Bucket is the name of the generation of the bucket; empty where a view has but one.
+	Bucket string `json:"bucket,omitempty"`
 }
 
 // tracker tells others how far a worker has come. It is safe for concurrent use.
 type tracker struct {
-	fold, generation int
-	policy           Policy
+	fold   int
+	policy Policy
 
-	mu       sync.Mutex
-	progress Progress
-	pace     meter
-	trouble  string // why it is not going on at the moment
-	stop     *stopError
-	since    time.Time
-	ended    bool
-	control  *Control
-	parked   map[string]ParkedInstance // by key of the record
-	unknown  unknownTypes
-	waiters  []waiter
+	mu         sync.Mutex
+	generation int
+	progress   Progress
+	pace       meter
+	trouble    string // why it is not going on at the moment
+	// rebuilding is set while the view waits for a new generation of its bucket.
+	rebuilding bool
+	stop       *stopError
+	since      time.Time
+	ended      bool
+	control    *Control
+	parked     map[string]ParkedInstance // by key of the record
+	unknown    unknownTypes
+	waiters    []waiter
 }
 
 type waiter struct {
@@ -43,9 +51,9 @@ type waiter struct {
 	done  chan struct{}
 }
 
-func newTracker(view View, generation int) *tracker {
+func newTracker(view View) *tracker {
 	return &tracker{
-		fold: view.Version(), generation: generation, policy: PolicyOf(view), control: &Control{},
+		fold: view.Version(), generation: 1, policy: PolicyOf(view), control: &Control{},
 		parked: map[string]ParkedInstance{}, unknown: unknownTypes{},
 	}
 }
@@ -71,9 +79,16 @@ func (t *tracker) get() Progress {
 func (t *tracker) takeUp(p Progress) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.progress, t.trouble, t.stop, t.since, t.pace = p, "", nil, time.Time{}, meter{}
+	t.progress, t.trouble, t.rebuilding, t.stop, t.since, t.pace = p, "", false, nil, time.Time{}, meter{}
 	clear(t.parked)
 	t.wake()
+}
+
+// moved notes which generation the view's bucket is.
+func (t *tracker) moved(g Generation) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.generation = g.Number
 }
 
 // decide notes what people have decided.
@@ -112,8 +127,22 @@ func (t *tracker) hold(reason string) {
 func (t *tracker) halt(stop *stopError, since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.stop, t.since = stop, since
+	t.stop, t.since, t.rebuilding = stop, since, false
 	t.wake()
+}
+
+// renew says that the view waits for a new generation of its bucket.
+func (t *tracker) renew(reason string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.trouble, t.rebuilding = reason, true
+}
+
+// revive takes a stop back.
+func (t *tracker) revive() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stop, t.since, t.rebuilding = nil, time.Time{}, false
 }
 
 func (t *tracker) end() {

@@ -95,7 +95,7 @@ func (w *worker) confirm(revision uint64) {
 	if p.last {
 		w.persisted = max(w.persisted, p.meta.Position.Sequence)
 		w.passed = p.through
-		w.track.set(Progress{Event: p.through.Sequence, Revision: revision})
+		w.track.set(Progress{Event: p.through.Sequence, Revision: revision, Bucket: w.generation.Bucket})
 	}
 }
 
@@ -130,6 +130,12 @@ func (w *worker) compare(ctx context.Context) error {
 // checkEnd looks at the bucket while nothing happens: it has to end where the view left it, or with what another
 // projector made of later events.
 func (w *worker) checkEnd(ctx context.Context) error {
+	switch moved, err := w.locate(ctx); {
+	case err != nil:
+		return err
+	case moved:
+		return errors.Wrapf(errRetake, "another generation of the bucket is read now: %s", w.generation.Bucket)
+	}
 	tail, err := w.bucket.Tail(ctx)
 	switch {
 	case errors.Is(err, es.ErrNotFound):

@@ -24,7 +24,9 @@ func (r Report) OK() bool {
 
 // BucketReport is what one bucket was found to be.
 type BucketReport struct {
-	Name string `json:"name"`
+	// Name is the view's, Bucket that of the generation of its bucket which was compared.
+	Name   string `json:"name"`
+	Bucket string `json:"bucket"`
 	// Keys and Values count what a fresh fold gives.
 	Keys   int    `json:"keys"`
 	Values uint64 `json:"values"`
@@ -39,6 +41,8 @@ type BucketReport struct {
 	// Differences lists what is not as a fresh fold has it, at most [MaxDifferences]; More counts the others.
 	Differences []Difference `json:"differences"`
 	More        int          `json:"more,omitempty"`
+	// Mended counts the values that were written again to mend the bucket. What they replace is no difference any more.
+	Mended uint64 `json:"mended,omitempty"`
 }
 
 // OK says whether the bucket equals a fresh fold.

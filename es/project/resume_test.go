@@ -288,7 +288,7 @@ func TestMendedValuesAreTakenIn(t *testing.T) {
 	r := start(t, config(s, spec(newSums, b)))
 	r.wait(2)
 	mended := entries(t, b)[0].Meta
-	mended.Position = entries(t, b)[1].Meta.Position
+	mended.Position, mended.Mended = entries(t, b)[1].Meta.Position, projecttest.Recorded(9)
 	b.Forge("a", []byte(`{"sum":10}`), mended)
 	projecttest.Append(t, newRegistry(), s, thing("a", added{By: 1}))
 	r.wait(3)

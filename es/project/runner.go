@@ -20,6 +20,7 @@ import (
 type Runner struct {
 	cfg     Config
 	workers []*worker
+	works   works
 
 	feed *feed
 
@@ -36,7 +37,7 @@ func New(cfg Config) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{cfg: cfg, feed: &feed{patience: cfg.MaxHold}, strange: unknownTypes{}}
+	r := &Runner{cfg: cfg, feed: &feed{patience: cfg.MaxHold}, strange: unknownTypes{}, works: newWorks()}
 	for _, spec := range cfg.Views {
 		r.workers = append(r.workers, newWorker(r, spec))
 	}
@@ -64,6 +65,9 @@ func (r *Runner) Run(ctx context.Context) error {
 		}
 	}()
 
+	r.works.open(ctx)
+	defer r.works.close()
+	defer cancel()
 	r.takeUp(ctx)
 	head, err := r.start(ctx)
 	if err != nil || ctx.Err() != nil {
@@ -303,5 +307,5 @@ func (r *Runner) unknown(view string) error {
 	for i, w := range r.workers {
 		names[i] = w.name
 	}
-	return errors.Newf("the projector has no view %q; it has %v", view, names)
+	return errors.Mark(errors.Newf("the projector has no view %q; it has %v", view, names), ErrNoView)
 }

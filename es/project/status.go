@@ -24,6 +24,9 @@ const (
 	StateWaiting State = "waiting"
 	// StatePaused means that somebody has paused the view.
 	StatePaused State = "paused"
+	// StateRebuilding means that the view waits for a new generation of its bucket, which is being built: it can't go on with the
+	// present one.
+	StateRebuilding State = "rebuilding"
 	// StateStopped means that the view goes on only after somebody has dealt with the reason.
 	StateStopped State = "stopped"
 )
@@ -177,6 +180,8 @@ func (t *tracker) status(view string, tail uint64) ViewStatus {
 		s.State = StatePaused
 	case t.stop != nil:
 		s.State = StateStopped
+	case t.rebuilding:
+		s.State = StateRebuilding
 	case t.trouble != "":
 		s.State = StateWaiting
 	}

@@ -15,6 +15,8 @@ type stopError struct {
 	// typ is that event's type, as far as it can be told.
 	typ    string
 	reason error
+	// renew is set when a new generation of the bucket lets the view go on.
+	renew bool
 }
 
 func (s *stopError) Error() string {
@@ -34,6 +36,11 @@ func stopAt(event uint64, typ string, reason error) error {
 // stopf makes a stop of what is wrong with a bucket.
 func stopf(format string, args ...any) error {
 	return &stopError{reason: errors.Newf(format, args...)}
+}
+
+// wornf makes a stop of a bucket that only a new generation follows on.
+func wornf(format string, args ...any) error {
+	return &stopError{reason: errors.Newf(format, args...), renew: true}
 }
 
 // errRetake means that the bucket no longer ends where the view left it: the view is to be taken up from it again.

@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,13 +17,18 @@ import (
 // the revision `confirmed` stand in the bucket, and the queue holds the others in order, of which the first `sent` are on
 // their way.
 type worker struct {
-	runner *Runner
-	cfg    *Config
-	spec   ViewSpec
-	bucket Bucket
-	name   string
-	track  *tracker
-	pace   *pace
+	runner  *Runner
+	cfg     *Config
+	spec    ViewSpec
+	bucket  Bucket
+	name    string
+	track   *tracker
+	pace    *pace
+	errands chan errand
+
+	mu         sync.Mutex // guards who else looks at bucket and generation
+	generation Generation
+	unfinished *Generation // one that was being built when the pointer was last read
 
 	first error  // what came of taking the view up at the start
 	place *place // where the view stands at the reader after that
@@ -64,7 +70,7 @@ func newWorker(r *Runner, spec ViewSpec) *worker {
 	view := spec.New()
 	w := &worker{
 		runner: r, cfg: &r.cfg, spec: spec, bucket: spec.Bucket, name: view.Name(), pace: newPace(), ordered: make(chan struct{}, 1),
-		track: newTracker(view, max(spec.Generation, 1)),
+		track: newTracker(view), errands: make(chan errand),
 	}
 	w.control.Store(&Control{})
 	if r.cfg.Orders != nil {
@@ -73,7 +79,7 @@ func newWorker(r *Runner, spec ViewSpec) *worker {
 	return w
 }
 
-// run folds until the context ends or the view stops. It gives errors marked [es.ErrBrokenChain].
+// run folds until the context ends; a view that has stopped waits for an errand. It gives errors marked [es.ErrBrokenChain].
 func (w *worker) run(ctx context.Context) error {
 	defer w.close(ctx)
 	err := w.first
@@ -86,8 +92,13 @@ func (w *worker) run(ctx context.Context) error {
 		case errors.Is(err, es.ErrBrokenChain):
 			return err
 		case errors.As(err, &stop):
-			w.cfg.Logger.Error("a view has stopped", "view", w.name, "at", stop.at, "reason", stop.reason)
-			w.track.halt(stop, w.cfg.Clock())
+			if stop.renew && w.cfg.Generations != nil {
+				w.cfg.Logger.Warn("a view needs a new generation of its bucket", "view", w.name, "reason", stop.reason)
+				w.runner.renew(ctx, w, stop)
+			} else {
+				w.cfg.Logger.Error("a view has stopped", "view", w.name, "at", stop.at, "reason", stop.reason)
+				w.track.halt(stop, w.cfg.Clock())
+			}
 			if !w.awaitOrder(ctx) {
 				return nil
 			}
@@ -121,7 +132,7 @@ func (w *worker) run(ctx context.Context) error {
 			w.cfg.Logger.Warn("a view can't go on; it tries again", "view", w.name, "reason", err)
 			w.track.hold(err.Error())
 		}
-		if !w.pace.wait(ctx, most) {
+		if !w.rest(ctx, most) {
 			return nil
 		}
 		err = w.resume(ctx)
@@ -130,15 +141,26 @@ func (w *worker) run(ctx context.Context) error {
 
 // resume finds out what stands in the bucket, catches up and follows the reader again.
 func (w *worker) resume(ctx context.Context) error {
-	var err error
-	if w.view == nil {
+	moved, err := w.locate(ctx)
+	switch {
+	case err != nil:
+		return err
+	case moved || w.view == nil:
 		err = w.load(ctx)
-	} else {
+	default:
 		err = w.compare(ctx)
 	}
 	if err != nil {
 		return err
 	}
+	if err := w.join(ctx); err != nil {
+		return err
+	}
+	return w.follow(ctx)
+}
+
+// join catches up and takes a place at the reader.
+func (w *worker) join(ctx context.Context) error {
 	for {
 		to := w.runner.feed.at()
 		if to <= w.head.Sequence+nearBy {
@@ -154,7 +176,7 @@ func (w *worker) resume(ctx context.Context) error {
 		w.leave()
 		return err
 	}
-	return w.follow(ctx)
+	return nil
 }
 
 func (w *worker) leave() {
@@ -191,6 +213,8 @@ func (w *worker) follow(ctx context.Context) error {
 			err = w.obey(ctx)
 		case <-answered:
 			err = w.collect()
+		case e := <-w.errands:
+			err = w.serve(ctx, e)
 		case <-marks.C:
 			w.leaveMark(ctx)
 		case <-checks.C:
@@ -285,7 +309,7 @@ func (w *worker) fold(ctx context.Context, it *item) error {
 // pass notes that all values of all events up to the head stand.
 func (w *worker) pass(ctx context.Context, head es.Head) {
 	w.passed = head
-	w.track.set(Progress{Event: head.Sequence, Revision: w.confirmed})
+	w.track.set(Progress{Event: head.Sequence, Revision: w.confirmed, Bucket: w.generation.Bucket})
 	if head.Sequence-w.persisted >= w.cfg.MarkEvents {
 		w.leaveMark(ctx)
 	}
@@ -297,7 +321,7 @@ func (w *worker) leaveMark(ctx context.Context) {
 	if w.cfg.Marks == nil || w.passed.Sequence <= w.persisted {
 		return
 	}
-	m := mark{Event: w.passed.Sequence, Hash: w.passed.Hash, Revision: w.confirmed, Fold: w.view.Version()}
+	m := mark{Event: w.passed.Sequence, Hash: w.passed.Hash, Revision: w.confirmed, Fold: w.view.Version(), Bucket: w.generation.Bucket}
 	err := m.write(ctx, w.cfg.Marks, w.name)
 	if err != nil && ctx.Err() != nil {
 		return // close leaves it, in a time of its own

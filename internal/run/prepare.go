@@ -64,8 +64,17 @@ func prepareWriter(ctx context.Context, nc *nats.Conn, options topology.Options)
 
 // prepareProjector makes or checks what the projector owns.
 func prepareProjector(ctx context.Context, nc *nats.Conn, options topology.Options) error {
-	for _, bucket := range topology.ChainBuckets() {
-		if err := natskv.Ensure(ctx, nc, topology.Bucket(bucket, options)); err != nil {
+	generations, err := natskv.OpenGenerations(ctx, nc, options, nil)
+	if err != nil {
+		return err
+	}
+	for _, view := range topology.ChainBuckets() {
+		p, err := generations.Pointer(ctx, view)
+		if err != nil {
+			return err
+		}
+		// Former generations are left as they are, and those that were removed are not made again.
+		if _, err := generations.Open(ctx, p.Generation); err != nil {
 			return err
 		}
 	}

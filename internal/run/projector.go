@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -25,6 +26,9 @@ const statusPatience = time.Second
 type ProjectorConfig struct {
 	// Streams are the limits of the buckets the projector owns.
 	Streams topology.Options
+	// Copies keeps the copies of buckets that people read, so that they are sent to a new generation only when its copy is there.
+	// Nil where nobody keeps any.
+	Copies natskv.Copies
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 	// AuditFile is where the audit store is kept. Empty means that there is none.
@@ -54,10 +58,13 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 		return stoppedBy(ctx, err)
 	}
 	defer store.Close()
-	open := func(bucket string) (project.Bucket, error) { return natskv.Open(ctx, nc, bucket) }
-	specs, err := project.Specs(projections.All, open)
+	generations, err := natskv.OpenGenerations(ctx, nc, c.Streams, c.Copies)
 	if err != nil {
 		return stoppedBy(ctx, err)
+	}
+	specs, err := project.Specs(projections.All, nil)
+	if err != nil {
+		return err
 	}
 	marks, err := natskv.OpenKeyValue(ctx, nc, topology.BucketMarks)
 	if err != nil {
@@ -65,14 +72,14 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 	}
 	registry := events.Registry()
 	runner, err := project.New(project.Config{
-		Store: store, Registry: registry, Views: specs, Marks: marks, Orders: projections.Orders(), Logger: log, Clock: c.Now,
+		Store: store, Registry: registry, Views: specs, Marks: marks, Generations: generations, Orders: projections.Orders(), Logger: log, Clock: c.Now,
 	})
 	if err != nil {
 		return err
 	}
 	queries := audit.Config{
 		Store: store, Registry: registry, Version: Version(), Logger: log,
-		Positions: func(ctx context.Context, sequence uint64) ([]audit.ViewPosition, error) {
+		Positions: func(ctx context.Context, sequence uint64) ([]audit.ViewPosition, uint64, error) {
 			return positions(ctx, runner, sequence)
 		},
 		Projections: func(ctx context.Context) (project.Status, error) {
@@ -82,9 +89,10 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 		},
 		Verify: func(ctx context.Context, read es.Store) (project.Report, error) {
 			return project.Verify(ctx, project.Verification{
-				Store: read, Registry: registry, NewViews: projections.All, Orders: projections.Orders(), Bucket: open,
+				Store: read, Registry: registry, NewViews: projections.All, Orders: projections.Orders(), Bucket: presentBucket(ctx, nc, generations),
 			})
 		},
+		Rebuild: runner.Rebuild,
 	}
 	tasks := map[string]func(context.Context) error{
 		"projector":     runner.Run,
@@ -102,17 +110,32 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 	return Together(ctx, tasks)
 }
 
+// presentBucket gives the generation of a view's bucket that is read.
+func presentBucket(ctx context.Context, nc *nats.Conn, generations *natskv.Generations) func(view string) (project.Bucket, error) {
+	return func(view string) (project.Bucket, error) {
+		p, err := generations.Pointer(ctx, view)
+		if err != nil {
+			return nil, err
+		}
+		return natskv.Open(ctx, nc, p.Bucket)
+	}
+}
+
 // Verify checks the stream and every bucket over a connection in the ledger's account, where no projector runs: a bucket
 // that is behind stays so and is reported.
-func Verify(ctx context.Context, nc *nats.Conn) (project.Report, error) {
+func Verify(ctx context.Context, nc *nats.Conn, options topology.Options) (project.Report, error) {
 	store, err := natsstore.Open(ctx, nc, natsstore.Config{})
 	if err != nil {
 		return project.Report{}, err
 	}
 	defer store.Close()
+	generations, err := natskv.OpenGenerations(ctx, nc, options, nil)
+	if err != nil {
+		return project.Report{}, err
+	}
 	return project.Verify(ctx, project.Verification{
 		Store: store, Registry: events.Registry(), NewViews: projections.All, Orders: projections.Orders(), Patience: time.Millisecond,
-		Bucket: func(name string) (project.Bucket, error) { return natskv.Open(ctx, nc, name) },
+		Bucket: presentBucket(ctx, nc, generations),
 	})
 }
 
@@ -133,25 +156,28 @@ func untilStopped(ctx context.Context, service *audit.Service, err error) error 
 	return service.Stop()
 }
 
-// positions waits for a sequence, within the context, and then says how far each view is.
-func positions(ctx context.Context, runner *project.Runner, sequence uint64) ([]audit.ViewPosition, error) {
+// positions waits for a sequence, within the context, and then says how far each view is, and the stream.
+func positions(ctx context.Context, runner *project.Runner, sequence uint64) ([]audit.ViewPosition, uint64, error) {
 	if _, err := runner.Wait(ctx, sequence); err != nil && ctx.Err() == nil && !errors.Is(err, project.ErrStopped) {
-		return nil, err
+		return nil, 0, err
 	}
 	// The time for waiting may be over; the positions are told all the same.
 	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), statusPatience)
 	defer cancel()
+	status := runner.Status(looking)
 	var found []audit.ViewPosition
-	for _, v := range runner.Status(looking).Views {
-		p := audit.ViewPosition{Bucket: v.View, Event: v.Position.Event, Revision: v.Position.Revision}
+	for _, v := range status.Views {
+		p := audit.ViewPosition{View: v.View, Bucket: cmp.Or(v.Position.Bucket, v.View), Event: v.Position.Event, Revision: v.Position.Revision}
 		switch v.State {
 		case project.StateStopped:
 			p.Stopped = v.Reason
 		case project.StatePaused:
 			p.Stopped = "paused: " + v.Paused.Reason
+		case project.StateRebuilding:
+			p.Rebuilding = true
 		case project.StateRunning, project.StateCatchingUp, project.StateWaiting:
 		}
 		found = append(found, p)
 	}
-	return found, nil
+	return found, status.Tail, nil
 }

@@ -207,7 +207,7 @@ const (
 //   - refuse, and not answer, a request whose reply does not start with "_R_.": without a reply it is somebody's answer to another
 //     request, sent with the name of the one who answered; with "$JS.ACK." it is a delivery, and an answer would be an ack.
 func sharedServices() []string {
-	return []string{CommandPrefix + ".>", InboxPrefix + ".>", ParkedPrefix + ".>", QueryPrefix + ".>"}
+	return []string{CommandPrefix + ".>", InboxPrefix + ".>", ParkedPrefix + ".>", QueryPrefix + ".>", ProjectorPrefix + ".>"}
 }
 
 // sharedStreams are what the ledger tells the ops account unasked.
@@ -217,7 +217,7 @@ func sharedStreams() []string { return []string{MirrorDeliverPrefix + ".>", Outc
 // wildcard, whoever got hold of them could read or disturb the event stream.
 func mirrorCalls() []string {
 	var calls []string
-	for _, b := range MirroredBuckets() {
+	for _, b := range copied() {
 		calls = append(calls,
 			"CONSUMER.CREATE."+BucketStream(b),
 			// A mirror that is deleted takes its consumer with it; without an answer the server waits for ten seconds.
@@ -273,6 +273,7 @@ func PeopleSubscribeDeny() []string {
 		InboxPrefix + ".>",
 		ParkedPrefix + ".>",
 		QueryPrefix + ".>",
+		ProjectorPrefix + ".>",
 		LedgerAPIPrefix + ".>",
 		MirrorDeliverPrefix + ".>",
 		"$JSC.>",

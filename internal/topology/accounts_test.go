@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,6 +79,9 @@ func TestExportsNameEachBucket(t *testing.T) {
 	var want []string
 	for _, b := range MirroredBuckets() {
 		want = append(want, "CONSUMER.CREATE.KV_"+b, "CONSUMER.DELETE.KV_"+b+".*")
+		for n := 2; n <= MaxGenerations && slices.Contains(ChainBuckets(), b); n++ {
+			want = append(want, fmt.Sprintf("CONSUMER.CREATE.KV_%s-g%d", b, n), fmt.Sprintf("CONSUMER.DELETE.KV_%s-g%d.*", b, n))
+		}
 	}
 	if diff := cmp.Diff(want, exported); diff != "" {
 		t.Errorf("exported calls (-want +got):\n%s", diff)

@@ -9,6 +9,8 @@ const (
 	eventShares = DefaultEventStoreBytes / DefaultBucketBytes
 	// headroomParts: one part in so many of a store stays unreserved, for streams that are added later.
 	headroomParts = 16
+	// spareShares is the room for one new generation of a bucket and its copy, which stand beside the present ones for a while.
+	spareShares = 2
 	// MinStreamBytes is the smallest limit that Fit gives the event stream or a bucket.
 	MinStreamBytes = 16 << 20
 )
@@ -30,14 +32,16 @@ func ReservedBytes(o Options) int64 {
 
 // fixedBytes is what the streams reserve whose limits no option varies.
 func fixedBytes(o Options) int64 {
-	return Actors(o).MaxBytes + Marks(o).MaxBytes + Baton(o).MaxBytes + Inbox(o).MaxBytes + Parked(o).MaxBytes + Receipts(o).MaxBytes
+	return Actors(o).MaxBytes + Views(o).MaxBytes + Marks(o).MaxBytes + Baton(o).MaxBytes + Inbox(o).MaxBytes + Parked(o).MaxBytes + Receipts(o).MaxBytes
 }
 
 // Fit completes options so that all streams fit into a store of that many bytes. Limits that are given stay as they are; the
 // others get their share of the rest, at most their default. It gives ErrStoreTooSmall.
 func Fit(storeBytes int64, o Options) (Options, error) {
-	given, bucketCount := o, int64(len(ChainBuckets())+len(MirroredBuckets())+1) // the snapshots have a bucket's share
-	usable := storeBytes - storeBytes/headroomParts - fixedBytes(o)
+	// The pointers have a fixed limit; the snapshots have a bucket's share.
+	given, bucketCount := o, int64(len(ChainBuckets())+len(MirroredBuckets())-1+1+spareShares)
+	fixed := fixedBytes(o) + Mirror(BucketViews, o).MaxBytes
+	usable := storeBytes - storeBytes/headroomParts - fixed
 	switch {
 	case o.EventStoreBytes > 0 && o.BucketBytes > 0:
 		if need := ReservedBytes(o); need > storeBytes {
@@ -60,17 +64,17 @@ func Fit(storeBytes int64, o Options) (Options, error) {
 	}
 	if min(o.EventStoreBytes, o.BucketBytes) < MinStreamBytes {
 		return Options{}, errors.Wrapf(ErrStoreTooSmall,
-			"%d bytes, but the event stream and %d buckets and mirrors need %d; raise the store limit", storeBytes, bucketCount, leastStoreBytes(given, bucketCount))
+			"%d bytes, but the event stream and %d buckets and mirrors need %d; raise the store limit", storeBytes, bucketCount, leastStoreBytes(given, bucketCount, fixed))
 	}
 	return o, nil
 }
 
 // leastStoreBytes is the smallest store that Fit finds large enough for limits of which some are given.
-func leastStoreBytes(o Options, bucketCount int64) int64 {
+func leastStoreBytes(o Options, bucketCount, fixed int64) int64 {
 	event, bucket := max(o.EventStoreBytes, MinStreamBytes), max(o.BucketBytes, MinStreamBytes)
 	if o.EventStoreBytes == 0 && o.BucketBytes == 0 {
 		event = eventShares * MinStreamBytes
 	}
 	const unreserved = headroomParts - 1
-	return (event + bucket*bucketCount + fixedBytes(o) + unreserved - 1) / unreserved * headroomParts
+	return (event + bucket*bucketCount + fixed + unreserved - 1) / unreserved * headroomParts
 }

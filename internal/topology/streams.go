@@ -40,6 +40,9 @@ const (
 	BucketBackfill = "chain-backfill"
 )
 
+// BucketViews holds, for each view, which generation of its bucket is read.
+const BucketViews = "chain-views"
+
 // Buckets that no projector writes.
 const (
 	// BucketActors maps opaque actor ids to names. It is the one mutable record: emptying an entry erases a person.
@@ -63,7 +66,7 @@ func ChainBuckets() []string {
 }
 
 // MirroredBuckets lists the buckets that people and tools read in their own account.
-func MirroredBuckets() []string { return append(ChainBuckets(), BucketActors) }
+func MirroredBuckets() []string { return append(ChainBuckets(), BucketActors, BucketViews) }
 
 // Options vary the streams with the place they live in.
 type Options struct {
@@ -235,9 +238,12 @@ func Mirror(bucket string, o Options) jetstream.StreamConfig {
 		},
 	}
 	c.MaxMsgsPerSubject = BucketHistory
-	if bucket == BucketActors {
+	switch bucket {
+	case BucketActors:
 		c.MaxMsgsPerSubject = 1
-	} else {
+	case BucketViews:
+		c.MaxMsgsPerSubject, c.MaxBytes = 1, viewsBytes
+	default:
 		c.DenyDelete, c.DenyPurge = true, true
 	}
 	if c.Replicas == 1 {

@@ -17,6 +17,8 @@ const (
 	CommandPrefix = "catenary.cmd"
 	// QueryPrefix starts every query's subject: catenary.query.<name>.
 	QueryPrefix = "catenary.query"
+	// ProjectorPrefix starts what the projector is asked to do: catenary.projector.<name>.
+	ProjectorPrefix = "catenary.projector"
 	// InboxPrefix starts the subject of every command that is to be kept until it is done: catenary.inbox.<aggregate>.<verb>.
 	InboxPrefix = "catenary.inbox"
 	// ParkedPrefix starts what is asked of parked commands: catenary.parked.retry and catenary.parked.discard.
@@ -52,3 +54,6 @@ func CommandSubject(aggregate, verb string) string {
 
 // QuerySubject is the subject a query is sent to.
 func QuerySubject(name string) string { return QueryPrefix + "." + name }
+
+// ProjectorSubject is the subject on which the projector is asked to do something.
+func ProjectorSubject(name string) string { return ProjectorPrefix + "." + name }

@@ -1,0 +1,149 @@
+package chain_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/errors"
+	"github.com/google/go-cmp/cmp"
+
+	"catenary/chain"
+	"catenary/es/project"
+	"catenary/internal/topology"
+)
+
+// point sends readers of a view to a bucket.
+func (b *buckets) point(view, bucket string, n int) {
+	value, err := json.Marshal(project.Pointer{Generation: project.Generation{Number: n, Bucket: bucket}})
+	if err != nil {
+		panic(err) // the test's own pointer
+	}
+	b.put(topology.BucketViews, view, value, project.Meta{})
+}
+
+// TestReaderFollowsThePointer reads everything from the generation that is read, at the latest when what the reader knew of it is
+// too old.
+func TestReaderFollowsThePointer(t *testing.T) {
+	t.Parallel()
+	b := newBuckets()
+	now := noon
+	r := chain.NewReader(chain.Config{Open: b.open, Clock: func() time.Time { return now }})
+	put(b, chain.Nodes, 1, 0, chain.Node{Node: "n1"})
+	seen := func() (values []string) {
+		t.Helper()
+		ctx := t.Context()
+		e, err := chain.Get(ctx, r, chain.Nodes, "n1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := chain.History(ctx, r, chain.Nodes, "n1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := chain.List(ctx, r, chain.Nodes, chain.Query{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []string{e.Value.ManagedBy, h[0].Value.ManagedBy, l.Entries[0].Value.ManagedBy}
+	}
+	if diff := cmp.Diff([]string{"", "", ""}, seen()); diff != "" {
+		t.Errorf("without a pointer:\n%s", diff)
+	}
+	b.put("chain-nodes-g2", "n1", encoded(chain.Node{Node: "n1", ManagedBy: "g2"}), meta(1, 0))
+	b.point("chain-nodes", "chain-nodes-g2", 2)
+	now = now.Add(time.Second)
+	if diff := cmp.Diff([]string{"g2", "g2", "g2"}, seen()); diff != "" {
+		t.Errorf("after the pointer was changed:\n%s", diff)
+	}
+	b.put(topology.BucketViews, "chain-nodes", []byte(`{"generation":3}`), project.Meta{})
+	now = now.Add(time.Second)
+	if _, err := chain.Get(t.Context(), r, chain.Nodes, "n1"); err == nil {
+		t.Error("a pointer that names no bucket was followed")
+	}
+}
+
+// TestHistoryOfAMendedKey leaves out what was not as it should be, a message that no projector wrote included.
+func TestHistoryOfAMendedKey(t *testing.T) {
+	t.Parallel()
+	b := newBuckets()
+	put(b, chain.Nodes, 1, 0, chain.Node{Node: "n1"})
+	put(b, chain.Nodes, 5, 2, chain.Node{Node: "n1", ManagedBy: "forged"}) // as if event 5 had said so
+	mending := meta(1, 0)
+	mending.Mended, mending.Replaces = hour(3), 2
+	b.put(chain.Nodes.Bucket(), "n1", encoded(chain.Node{Node: "n1"}), mending)
+	changes, err := chain.History(t.Context(), b.reader(), chain.Nodes, "n1")
+	if err != nil || len(changes) != 1 || changes[0].Value.ManagedBy != "" || changes[0].Sequence != 1 {
+		t.Errorf("history %+v with error %v, want the one true value", changes, err)
+	}
+}
+
+func TestWaitFor(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		positions []chain.Position
+		views     []string
+		want      error
+	}{
+		"all there":                     {positions: []chain.Position{{View: "chain-nodes", Bucket: "chain-nodes", Event: 9, Revision: 2}}},
+		"an event without a value":      {positions: []chain.Position{{View: "chain-builds", Bucket: "chain-builds", Event: 9, Revision: 0}}},
+		"a view that is behind":         {positions: []chain.Position{{View: "chain-nodes", Bucket: "chain-nodes", Event: 8, Revision: 2}}, want: chain.ErrBehind},
+		"a copy that is behind":         {positions: []chain.Position{{View: "chain-nodes", Bucket: "chain-nodes", Event: 9, Revision: 3}}, want: chain.ErrBehind},
+		"another generation":            {positions: []chain.Position{{View: "chain-nodes", Bucket: "chain-nodes-g2", Event: 9, Revision: 2}}, want: chain.ErrBehind},
+		"a view that has stopped":       {positions: []chain.Position{{View: "chain-nodes", Event: 8, Stopped: "spoilt"}, {View: "chain-builds", Bucket: "chain-builds", Event: 9}}, want: chain.ErrStopped},
+		"a view that has stopped later": {positions: []chain.Position{{View: "chain-nodes", Bucket: "chain-nodes", Event: 9, Revision: 2, Stopped: "spoilt"}}},
+		"one that is not asked for": {
+			positions: []chain.Position{{View: "chain-nodes", Event: 8}, {View: "chain-builds", Bucket: "chain-builds", Event: 9}}, views: []string{"chain-builds"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBuckets()
+			put(b, chain.Nodes, 1, 0, chain.Node{Node: "n1"})
+			put(b, chain.Nodes, 2, 0, chain.Node{Node: "n2"})
+			r := chain.NewReader(chain.Config{Open: b.open, Positions: func(_ context.Context, event uint64) ([]chain.Position, error) {
+				if event != 9 {
+					t.Errorf("asked about event %d", event)
+				}
+				return slices.Clone(c.positions), nil
+			}})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if errors.Is(c.want, chain.ErrBehind) {
+				var end context.CancelFunc
+				ctx, end = context.WithTimeout(ctx, 30*time.Millisecond)
+				defer end()
+			}
+			err := r.WaitFor(ctx, 9, c.views...)
+			if !errors.Is(err, c.want) || c.want != nil && !strings.Contains(err.Error(), "chain-nodes") {
+				t.Errorf("error is %v, want %v", err, c.want)
+			}
+			if errors.Is(c.want, chain.ErrBehind) && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("error %v does not have the context's in it", err)
+			}
+		})
+	}
+}
+
+// TestWaitForASwitch: the position is of the new generation already, and the pointer that is read here follows.
+func TestWaitForASwitch(t *testing.T) {
+	t.Parallel()
+	b := newBuckets()
+	b.put("chain-nodes-g2", "n1", encoded(chain.Node{Node: "n1"}), meta(1, 0))
+	asked := 0
+	r := chain.NewReader(chain.Config{Open: b.open, Positions: func(context.Context, uint64) ([]chain.Position, error) {
+		if asked++; asked == 3 {
+			b.point("chain-nodes", "chain-nodes-g2", 2)
+		}
+		return []chain.Position{{View: "chain-nodes", Bucket: "chain-nodes-g2", Event: 1, Revision: 1}}, nil
+	}})
+	if err := r.WaitFor(t.Context(), 1); err != nil || asked != 3 {
+		t.Errorf("error %v after %d questions", err, asked)
+	}
+	if _, err := chain.Get(t.Context(), r, chain.Nodes, "n1"); err != nil {
+		t.Errorf("read after the wait: %v", err)
+	}
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/errors"
+	"github.com/spf13/cobra"
+
+	"catenary/audit"
+	"catenary/chain"
+)
+
+const (
+	// freshPatience bounds the question whether what was shown is up to date. A projector that is stopped in its tracks does not
+	// answer it.
+	freshPatience = 3 * time.Second
+	// freshWait is how long a view may take to pass what is newest. Usually it takes milliseconds.
+	freshWait = time.Second
+)
+
+// errStale means that something was shown which may be older than what was recorded.
+var errStale = errors.New("what is shown may be out of date")
+
+// atLeastFlag lets a read wait for an event.
+func atLeastFlag(cmd *cobra.Command) *uint64 {
+	event := new(uint64)
+	cmd.Flags().Var(version(event), "at-least", "first wait until `event` can be read; a command's answer has it as sequence")
+	return event
+}
+
+// readRecords reads records of a kind, after it has waited for an event, if there is one to wait for. When they may be older than
+// what was recorded, it says so by an error after they were shown.
+func (a *app) readRecords(ctx context.Context, k kind, atLeast uint64, work func(context.Context, *session) error) error {
+	return a.read(ctx, func(ctx context.Context, s *session) error {
+		if atLeast > 0 {
+			if err := s.reader.WaitFor(ctx, atLeast, k.views...); err != nil {
+				return err
+			}
+		}
+		if err := work(ctx, s); err != nil {
+			return err
+		}
+		return s.stale(ctx, k.views)
+	})
+}
+
+// stale gives an error marked errStale when one of the views has stopped or is behind, or nobody says how far it is.
+func (s *session) stale(ctx context.Context, views []string) error {
+	ctx, cancel := context.WithTimeout(ctx, freshPatience)
+	defer cancel()
+	p, err := s.queries.Position(ctx, audit.PositionQuestion{})
+	others := func(v audit.ViewPosition) bool { return !slices.Contains(views, v.View) }
+	behind := func(v audit.ViewPosition) bool { return v.Event < p.Tail }
+	if err == nil && slices.ContainsFunc(slices.DeleteFunc(slices.Clone(p.Views), others), behind) {
+		p, err = s.queries.Position(ctx, audit.PositionQuestion{Sequence: p.Tail, Wait: audit.Duration(freshWait)})
+		p.Tail = p.Sequence
+	}
+	if err != nil {
+		return errors.Wrapf(errStale, "nobody says how far the views are (%v)", err)
+	}
+	for _, v := range slices.DeleteFunc(p.Views, others) {
+		switch {
+		case v.Event >= p.Tail:
+		case v.Stopped != "":
+			return errors.WithHintf(errors.Wrapf(errStale, "%s has stopped at event %d of %d: %s", v.View, v.Event, p.Tail, v.Stopped),
+				"when the reason is gone: catenary repair %s", v.View)
+		default:
+			return errors.Wrapf(errStale, "%s is behind by %d events", v.View, p.Tail-v.Event)
+		}
+	}
+	return nil
+}
+
+// positions asks how far the views are, for the reader.
+func (s *session) positions(ctx context.Context, event uint64) ([]chain.Position, error) {
+	// Half of the time is the service's, so that its answer, which says what is behind, still comes.
+	wait := audit.MaxWait
+	if deadline, ok := ctx.Deadline(); ok {
+		wait = min(wait, time.Until(deadline)/2)
+	}
+	p, err := s.queries.Position(ctx, audit.PositionQuestion{Sequence: event, Wait: audit.Duration(wait)})
+	if err != nil {
+		return nil, err
+	}
+	found := make([]chain.Position, len(p.Views))
+	for i, v := range p.Views {
+		found[i] = chain.Position{View: v.View, Bucket: v.Bucket, Event: v.Event, Revision: v.Revision, Stopped: v.Stopped}
+	}
+	return found, nil
+}

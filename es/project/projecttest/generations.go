@@ -1,0 +1,165 @@
+package projecttest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/es"
+	"catenary/es/project"
+)
+
+// Generations are [project.Generations] in memory, safe for concurrent use. The zero value has none but the first of each
+// view, which are empty.
+type Generations struct {
+	// Fail is asked before each call with its name, and again, with ", done" after the name, before the answer is given: an error
+	// is given in the place of the answer. Nil means that all goes well.
+	Fail func(call string) error
+
+	mu       sync.Mutex
+	pointers map[string]project.Pointer
+	buckets  map[string]*Generational
+	calls    []string
+}
+
+// Generational is the bucket of a generation.
+type Generational struct {
+	Bucket
+	name   string
+	mu     sync.Mutex
+	fenced bool
+}
+
+// Name is the bucket's name.
+func (g *Generational) Name() string { return g.name }
+
+// Put refuses everything once the bucket is fenced.
+func (g *Generational) Put(ctx context.Context, after uint64, key string, value []byte, meta project.Meta) es.Pending {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.fenced {
+		p := es.NewPromise()
+		p.Resolve(errors.Mark(errors.Newf("bucket %s takes nothing more", g.name), es.ErrFull))
+		return p
+	}
+	return g.Bucket.Put(ctx, after, key, value, meta)
+}
+
+// Of gives the bucket of a name, which is made when it is not there.
+func (g *Generations) Of(bucket string) *Generational {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.buckets == nil {
+		g.buckets = map[string]*Generational{}
+	}
+	b := g.buckets[bucket]
+	if b == nil {
+		b = &Generational{name: bucket}
+		g.buckets[bucket] = b
+	}
+	return b
+}
+
+// Calls lists the calls so far.
+func (g *Generations) Calls() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.calls)
+}
+
+// Read gives the bucket that readers of a view are sent to.
+func (g *Generations) Read(view string) *Generational { return g.Of(g.pointer(view).Bucket) }
+
+func (g *Generations) pointer(view string) project.Pointer {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p, ok := g.pointers[view]
+	if !ok {
+		p = project.FirstPointer(view)
+	}
+	return p
+}
+
+func (g *Generations) call(name string, do func() error) error {
+	g.mu.Lock()
+	g.calls = append(g.calls, name)
+	fail := g.Fail
+	g.mu.Unlock()
+	if fail == nil {
+		return do()
+	}
+	if err := fail(name); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	return fail(name + ", done")
+}
+
+// Pointer gives a view's pointer.
+func (g *Generations) Pointer(ctx context.Context, view string) (p project.Pointer, err error) {
+	err = unavailable(ctx)
+	return g.pointer(view), err
+}
+
+// Point changes a view's pointer.
+func (g *Generations) Point(ctx context.Context, view string, p project.Pointer) error {
+	return g.call("point", func() error {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if have := g.pointers[view].Revision; have != p.Revision {
+			return errors.Mark(errors.Newf("the pointer is at revision %d", have), es.ErrConflict)
+		}
+		p.Revision++
+		if g.pointers == nil {
+			g.pointers = map[string]project.Pointer{}
+		}
+		g.pointers[view] = p
+		return unavailable(ctx)
+	})
+}
+
+// Follow gives the generation with the next number.
+func (g *Generations) Follow(_ context.Context, view string, p project.Pointer) (project.Generation, error) {
+	number := p.Number + 1
+	if p.Next != nil {
+		number = p.Next.Number + 1
+	}
+	return project.Generation{Number: number, Bucket: fmt.Sprintf("%s-g%d", view, number)}, nil
+}
+
+// Open gives a generation's bucket, which takes values again.
+func (g *Generations) Open(ctx context.Context, n project.Generation) (project.Bucket, error) {
+	b := g.Of(n.Bucket)
+	return b, g.call("open", func() error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.fenced = false
+		return unavailable(ctx)
+	})
+}
+
+// Copied returns at once: there are no copies.
+func (g *Generations) Copied(ctx context.Context, _ project.Generation, _ uint64) error {
+	return g.call("copied", func() error { return unavailable(ctx) })
+}
+
+// Fence lets a generation's bucket take nothing more.
+func (g *Generations) Fence(ctx context.Context, n project.Generation) error {
+	b := g.Of(n.Bucket)
+	return g.call("fence", func() error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.fenced = true
+		return unavailable(ctx)
+	})
+}
+
+// Retire does nothing: no room is kept.
+func (g *Generations) Retire(ctx context.Context, _ project.Generation) error {
+	return g.call("retire", func() error { return unavailable(ctx) })
+}

@@ -1,0 +1,351 @@
+package project_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/errors"
+	"github.com/google/go-cmp/cmp"
+
+	"catenary/es"
+	"catenary/es/memstore"
+	"catenary/es/project"
+	"catenary/es/project/projecttest"
+)
+
+// kept is a configuration whose views keep generations.
+func kept(s es.Store, g *projecttest.Generations, views ...func() project.View) project.Config {
+	cfg := config(s)
+	cfg.Generations, cfg.Marks = g, &projecttest.Marks{}
+	for _, v := range views {
+		cfg.Views = append(cfg.Views, project.ViewSpec{New: v})
+	}
+	return cfg
+}
+
+// newer is the view after a change of its form.
+func newer() project.View { return &sums{name: "sums", version: 2, state: map[string]int{}} }
+
+// watch reads keys through the pointer in a loop, as fast as it can, until it is told to end: a key is there always, and never
+// with an older value than the one read before.
+func watch(t *testing.T, g *projecttest.Generations, view string, keys ...string) (end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var group sync.WaitGroup
+	for _, key := range keys {
+		group.Go(func() {
+			var last project.Entry
+			for ctx.Err() == nil {
+				b := g.Read(view)
+				e, err := b.Get(context.WithoutCancel(ctx), key)
+				switch {
+				case err != nil:
+					t.Errorf("key %s in %s after %+v: %v", key, b.Name(), last.Meta, err)
+					return
+				case e.Meta.Source.Sequence < last.Meta.Source.Sequence:
+					t.Errorf("key %s in %s is of event %d, after one of event %d", key, b.Name(), e.Meta.Source.Sequence, last.Meta.Source.Sequence)
+					return
+				}
+				last = e
+				breathe()
+			}
+		})
+	}
+	return func() {
+		cancel()
+		group.Wait()
+	}
+}
+
+// load appends facts in a loop, a number of them at least, until it is told to end. It then gives the last event.
+func load(t *testing.T, s *memstore.Store) (end func() uint64) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	last := make(chan uint64, 1)
+	go func() {
+		var n uint64
+		for i := 0; i < 50 || ctx.Err() == nil; i++ {
+			n = projecttest.Append(t, newRegistry(), s, thing("t1", added{By: i}), thing("t3", added{By: 1}))
+			breathe()
+		}
+		last <- n
+	}()
+	return func() uint64 {
+		cancel()
+		return <-last
+	}
+}
+
+// TestRebuildUnderLoad is case C22: while commands keep coming a reader in a loop sees the old value or the new, never none and
+// never an older one after a newer, and other views stay as they are.
+func TestRebuildUnderLoad(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spoil   func(b *projecttest.Bucket)
+		options project.RebuildOptions
+		bucket  string
+	}{
+		"in place": {func(b *projecttest.Bucket) {
+			for _, e := range entries(t, b)[30:40] {
+				b.Forge(e.Key, e.Value, e.Meta)
+			}
+		}, project.RebuildOptions{}, "sums"},
+		"a new generation":          {func(b *projecttest.Bucket) {}, project.RebuildOptions{Anew: true}, "sums-g2"},
+		"a new one for lost values": {func(b *projecttest.Bucket) { b.Delete(2) }, project.RebuildOptions{}, "sums-g2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, g := store(t, history(200)...), &projecttest.Generations{}
+			r := start(t, kept(s, g, newSums, newEverything))
+			r.wait(200)
+			endWatch, endLoad := watch(t, g, "sums", "t1", "t3", "s1"), load(t, s)
+			c.spoil(&g.Of("sums").Bucket)
+			result := r.rebuilt("sums", c.options)
+			last := endLoad()
+			p := r.wait(last)
+			endWatch()
+			if !result.OK() || result.Bucket != c.bucket || g.Read("sums").Name() != c.bucket || result.Values < 200 {
+				t.Errorf("result %+v, and readers are sent to %s", result, g.Read("sums").Name())
+			}
+			same(t, s, newSums, g.Read("sums"))
+			same(t, s, newEverything, g.Read("everything"))
+			if state, err := g.Read("sums").State(bounded(t)); err != nil || p["sums"].Revision != state.Last {
+				t.Errorf("position %+v, state %+v, %v", p["sums"], state, err)
+			}
+			if everything := entries(t, g.Of("everything")); uint64(len(everything)) != last {
+				t.Errorf("the other view has %d values of %d events", len(everything), last)
+			}
+			if err := r.stop(); err != nil {
+				t.Error(err)
+			}
+			// The old generation stays as it was, and the next start goes on with the new one.
+			r = start(t, kept(s, g, newSums, newEverything))
+			last = projecttest.Append(t, newRegistry(), s, thing("t1", added{By: 1}))
+			r.wait(last)
+			same(t, s, newSums, g.Read("sums"))
+		})
+	}
+}
+
+// TestChangedFormRenewsItself: a view of another version, and a bucket that lacks values, ask for a new generation by themselves,
+// and the old one is read until that is there. It covers cases A06 and C26.
+func TestChangedFormRenewsItself(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spoil  func(b *projecttest.Bucket)
+		view   func() project.View
+		reason string
+	}{
+		"another version":     {func(*projecttest.Bucket) {}, newer, "version 1 of its view"},
+		"values lost":         {func(b *projecttest.Bucket) { b.Delete(3) }, newSums, "are missing"},
+		"the newest one lost": {func(b *projecttest.Bucket) { b.Delete(40) }, newSums, "are missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, g := store(t, history(40)...), &projecttest.Generations{}
+			projecttest.Run(t, kept(s, g, newSums), 40)
+			old := entriesOf(t, g.Of("sums"))
+			c.spoil(&g.Of("sums").Bucket)
+			held, release := make(chan struct{}), make(chan struct{})
+			g.Fail = func(call string) error {
+				if call == "fence" {
+					close(held)
+					<-release
+				}
+				return nil
+			}
+			r := start(t, kept(s, g, c.view))
+			<-held
+			v := r.until("sums", func(project.ViewStatus) bool { return true })
+			if g.Read("sums").Name() != "sums" || v.State == project.StateRunning || !strings.Contains(v.Reason, c.reason) {
+				t.Errorf("while it is built readers are sent to %s and the status is %+v", g.Read("sums").Name(), v)
+			}
+			close(release)
+			p := r.wait(40)
+			if g.Read("sums").Name() != "sums-g2" || p["sums"].Revision != uint64(len(old)) {
+				t.Errorf("readers are sent to %s, position %+v", g.Read("sums").Name(), p)
+			}
+			same(t, s, c.view, g.Read("sums"))
+			pointer, err := g.Pointer(bounded(t), "sums")
+			if err != nil || !strings.Contains(pointer.Reason, c.reason) || pointer.Next != nil || len(pointer.Former) != 1 || pointer.Former[0].Bucket != "sums" || pointer.Former[0].Until.IsZero() {
+				t.Errorf("pointer %+v, %v", pointer, err)
+			}
+			last := projecttest.Append(t, newRegistry(), s, thing("t1", added{By: 1}))
+			r.wait(last)
+			if n := len(entriesOf(t, g.Of("sums"))); n > len(old) {
+				t.Errorf("the old generation went on: it has %d values", n)
+			}
+		})
+	}
+}
+
+// TestWhatNoGenerationMends: a bucket that says more than the stream, or that somebody else wrote to, is not built anew by itself.
+// It covers case A11.
+func TestWhatNoGenerationMends(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		events int
+		spoil  func(b *projecttest.Bucket)
+		reason string
+	}{
+		"an older stream":          {30, func(b *projecttest.Bucket) {}, "come to event 38, but the stream ends at event 30"},
+		"an older stream and loss": {30, func(b *projecttest.Bucket) { b.Delete(2) }, "come to event 38, but the stream ends at event 30"},
+		"a foreign message":        {40, func(b *projecttest.Bucket) { b.PutForeign("x", nil) }, "somebody else"},
+	} {
+		g := &projecttest.Generations{}
+		projecttest.Run(t, kept(store(t, history(40)...), g, newSums), 40)
+		c.spoil(&g.Of("sums").Bucket)
+		r := start(t, kept(store(t, history(c.events)...), g, newSums))
+		if v := r.stopped("sums"); !strings.Contains(v.Reason, c.reason) || g.Read("sums").Name() != "sums" {
+			t.Errorf("%s: %+v", name, v)
+		}
+		// Whoever knows why may have it built anew.
+		if result := r.rebuilt("sums", project.RebuildOptions{}); result.Generation == nil || result.Generation.Number != 2 {
+			t.Errorf("%s: %+v", name, result)
+		}
+		r.wait(uint64(c.events))
+		same(t, store(t, history(c.events)...), newSums, g.Read("sums"))
+	}
+}
+
+// TestRebuildOverAnEventThatCanNotBeFolded is case C21.
+func TestRebuildOverAnEventThatCanNotBeFolded(t *testing.T) {
+	t.Parallel()
+	s, g := store(t, thing("a", added{By: 1}), thing("a", spoilt{}), thing("a", added{By: 1})), &projecttest.Generations{}
+	r := start(t, kept(s, g, newSums, newEverything))
+	r.stopped("sums")
+	for _, o := range []project.RebuildOptions{{}, {Anew: true}} {
+		_, err := r.done("sums", o)
+		if !errors.Is(err, project.ErrStopped) || !strings.Contains(err.Error(), "event 2") || g.Read("sums").Name() != "sums" {
+			t.Errorf("%+v: error %v, want one with the event", o, err)
+		}
+	}
+	if v := r.stopped("sums"); v.At != 2 {
+		t.Errorf("status %+v", v)
+	}
+	r.wait(0)
+}
+
+// TestKilledRebuild ends the projector before and after every step of a rebuild. Until readers are sent to the new generation the old
+// one serves, and the next start goes on to the end.
+func TestKilledRebuild(t *testing.T) {
+	t.Parallel()
+	steps := func() []string {
+		g := &projecttest.Generations{}
+		s := store(t, history(40)...)
+		projecttest.Run(t, kept(s, g, newSums), 40)
+		before := len(g.Calls())
+		g.Fail = func(string) error { return nil }
+		projecttest.Run(t, kept(s, g, newer), 40)
+		return g.Calls()[before:]
+	}()
+	if len(steps) < 7 {
+		t.Fatalf("steps %v", steps)
+	}
+	for i := range 2 * len(steps) {
+		t.Run(fmt.Sprintf("%s, after it %v, %d", steps[i/2], i%2 == 1, i/2), func(t *testing.T) {
+			t.Parallel()
+			s, g := store(t, history(40)...), &projecttest.Generations{}
+			projecttest.Run(t, kept(s, g, newSums), 40)
+			endWatch := watch(t, g, "sums", "t1", "t3")
+			left := i
+			killed := make(chan struct{})
+			var once sync.Once
+			g.Fail = func(string) error {
+				if left == 0 {
+					once.Do(func() { close(killed) })
+					return errors.Mark(errors.New("killed"), es.ErrUnavailable)
+				}
+				left--
+				return nil
+			}
+			r := start(t, kept(s, g, newer))
+			<-killed
+			if err := r.stop(); err != nil {
+				t.Error(err)
+			}
+			g.Fail = nil
+			if pointed := g.Read("sums"); pointed.Name() == "sums-g2" {
+				same(t, s, newer, pointed)
+			} else {
+				same(t, s, newSums, pointed)
+			}
+			r = start(t, kept(s, g, newer))
+			last := projecttest.Append(t, newRegistry(), s, thing("t1", added{By: 1}))
+			r.wait(last)
+			endWatch()
+			if pointed := g.Read("sums"); pointed.Name() != "sums-g2" {
+				t.Errorf("readers are sent to %s", pointed.Name())
+			}
+			same(t, s, newer, g.Read("sums"))
+		})
+	}
+}
+
+// TestTwoProjectorsRebuild: both build the same generation, and both go on with it.
+func TestTwoProjectorsRebuild(t *testing.T) {
+	t.Parallel()
+	s, g := store(t, history(200)...), &projecttest.Generations{}
+	projecttest.Run(t, kept(s, g, newSums), 200)
+	endWatch, endLoad := watch(t, g, "sums", "t1", "t3"), load(t, s)
+	a, b := start(t, kept(s, g, newSums)), start(t, kept(s, g, newSums))
+	first, err := a.Rebuild("sums", project.RebuildOptions{Anew: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if joined, err := a.Rebuild("sums", project.RebuildOptions{Anew: true}); err != nil || joined != first {
+		t.Errorf("asked again it gives another work, and %v", err)
+	}
+	if _, err := a.Rebuild("sums", project.RebuildOptions{DryRun: true}); !errors.Is(err, project.ErrWorking) {
+		t.Errorf("asked for another kind of work it says %v", err)
+	}
+	b.rebuilt("sums", project.RebuildOptions{Anew: true})
+	<-first.Done()
+	if _, err := first.Result(); err != nil {
+		t.Error(err)
+	}
+	last := endLoad()
+	a.wait(last)
+	b.wait(last)
+	endWatch()
+	same(t, s, newSums, g.Read("sums"))
+}
+
+// TestOtherProjectorFollows: a projector that had no part in a rebuild finds out and goes on with the new generation.
+func TestOtherProjectorFollows(t *testing.T) {
+	t.Parallel()
+	s, g := store(t, history(40)...), &projecttest.Generations{}
+	a, b := start(t, kept(s, g, newSums)), start(t, kept(s, g, newSums))
+	a.wait(40)
+	b.wait(40)
+	a.rebuilt("sums", project.RebuildOptions{Anew: true})
+	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
+	last := projecttest.Append(t, newRegistry(), s, thing("t1", added{By: 1}))
+	b.wait(last)
+	same(t, s, newSums, g.Read("sums"))
+}
+
+// TestCleanStartReadsNothingTwice: after a clean stop a start reads only the events that are new.
+func TestCleanStartReadsNothingTwice(t *testing.T) {
+	t.Parallel()
+	s, g := store(t, append(history(200), other(looked{}), other(looked{}))...), &projecttest.Generations{}
+	cfg := kept(s, g, newSums, newEverything)
+	projecttest.Run(t, cfg, 202)
+	counted := &countingStore{Store: s}
+	cfg.Store = counted
+	r := start(t, cfg)
+	r.wait(202)
+	last := projecttest.Append(t, newRegistry(), s, thing("t1", added{By: 1}), thing("t1", added{By: 1}), thing("t1", added{By: 1}))
+	r.wait(last)
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]uint64{203, 204, 205}, counted.read()); diff != "" {
+		t.Errorf("events read (-want +have):\n%s", diff)
+	}
+}
