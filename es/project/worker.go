@@ -274,7 +274,7 @@ func (w *worker) takeBeyond(ctx context.Context) error {
 
 // fold folds the next event and sends its values on their way.
 func (w *worker) fold(ctx context.Context, it *item) error {
-	if it.err != nil {
+	if it.err != nil && it.concerns(w.reads) {
 		w.track.met(it)
 	}
 	values, err := fold(w.view, w.reads, w.control.Load(), it)
