@@ -66,6 +66,8 @@ func (s *session) stale(ctx context.Context, views []string) error {
 		case v.Stopped != "":
 			return errors.WithHintf(errors.Wrapf(errStale, "%s has stopped at event %d of %d: %s", v.View, v.Event, p.Tail, v.Stopped),
 				"when the reason is gone: catenary repair %s", v.View)
+		case v.Rebuilding:
+			return errors.Wrapf(errStale, "%s is being built anew; until that is done nothing is added to what is shown", v.View)
 		default:
 			return errors.Wrapf(errStale, "%s is behind by %d events", v.View, p.Tail-v.Event)
 		}

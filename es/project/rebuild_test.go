@@ -296,8 +296,10 @@ func TestTwoProjectorsRebuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if joined, err := a.Rebuild("sums", project.RebuildOptions{Anew: true}); err != nil || joined != first {
-		t.Errorf("asked again it gives another work, and %v", err)
+	for _, o := range []project.RebuildOptions{{Anew: true}, {}} {
+		if joined, err := a.Rebuild("sums", o); err != nil || joined != first {
+			t.Errorf("asked again with %+v it gives another work, and %v", o, err)
+		}
 	}
 	if _, err := a.Rebuild("sums", project.RebuildOptions{DryRun: true}); !errors.Is(err, project.ErrWorking) {
 		t.Errorf("asked for another kind of work it says %v", err)

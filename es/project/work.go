@@ -136,7 +136,7 @@ func (s *works) close() {
 	s.group.Wait()
 }
 
-// begin gives the work that is done for the view already, if it is of that kind, or begins it.
+// begin gives the work that is done for the view already, if it does what is asked for, or begins it.
 func (s *works) begin(view string, o RebuildOptions, do func(context.Context, *Work) (Rebuilt, error)) (*Work, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +144,8 @@ func (s *works) begin(view string, o RebuildOptions, do func(context.Context, *W
 		return nil, errors.Mark(errors.Newf("rebuild view %s: the projector has ended", view), ErrStopped)
 	}
 	if k := s.running[view]; k != nil {
-		if k.options != o {
+		// A new generation is more than anybody may want who would have the bucket whole.
+		if k.options != o && (!k.options.Anew || o.InPlace || o.DryRun) {
 			return nil, errors.Wrapf(ErrWorking, "rebuild view %s (it is %s)", view, k.Progress().Stage)
 		}
 		return k, nil
