@@ -54,7 +54,7 @@ func BenchmarkQuestions(b *testing.B) {
 	bus := estest.Server(b, false)
 	service, err := audit.Serve(bus.Connect(b), audit.Config{
 		Store: r.stream, Registry: events.Registry(), Version: "1.0.0", Logger: slog.New(slog.DiscardHandler), Past: s,
-		Positions: func(context.Context, uint64) ([]audit.ViewPosition, error) { return nil, nil },
+		Positions: func(context.Context, uint64) ([]audit.ViewPosition, uint64, error) { return nil, 0, nil },
 		Verify:    func(context.Context, es.Store) (project.Report, error) { return project.Report{}, nil },
 	})
 	if err != nil {
