@@ -5,7 +5,7 @@ import "github.com/cockroachdb/errors"
 // Shares of a store. The server reserves each stream's MaxBytes when it is created and refuses a stream that would not fit, so
 // the limits of all streams together must stay below the store's.
 const (
-	// eventShares and one share per bucket, mirror and the snapshots: the default limits stand in this proportion too.
+	// eventShares and one share per bucket, mirror, the snapshots and the tiles: the default limits stand in this proportion too.
 	eventShares = DefaultEventStoreBytes / DefaultBucketBytes
 	// headroomParts: one part in so many of a store stays unreserved, for streams that are added later.
 	headroomParts = 16
@@ -20,7 +20,7 @@ var ErrStoreTooSmall = errors.New("store limit is too small for the streams")
 
 // ReservedBytes is what one server reserves for all streams and mirrors under these options.
 func ReservedBytes(o Options) int64 {
-	sum := Events(o).MaxBytes + Snapshots(o).MaxBytes + fixedBytes(o)
+	sum := Events(o).MaxBytes + Snapshots(o).MaxBytes + Tiles(o).MaxBytes + fixedBytes(o)
 	for _, b := range ChainBuckets() {
 		sum += Bucket(b, o).MaxBytes
 	}
@@ -32,14 +32,16 @@ func ReservedBytes(o Options) int64 {
 
 // fixedBytes is what the streams reserve whose limits no option varies.
 func fixedBytes(o Options) int64 {
-	return Actors(o).MaxBytes + Views(o).MaxBytes + Marks(o).MaxBytes + Baton(o).MaxBytes + Inbox(o).MaxBytes + Parked(o).MaxBytes + Receipts(o).MaxBytes
+	return Actors(o).MaxBytes + Views(o).MaxBytes + Marks(o).MaxBytes + Baton(o).MaxBytes + Inbox(o).MaxBytes + Parked(o).MaxBytes + Receipts(o).MaxBytes +
+		Checkpoints(o).MaxBytes + Refused(o).MaxBytes
 }
 
 // Fit completes options so that all streams fit into a store of that many bytes. Limits that are given stay as they are; the
 // others get their share of the rest, at most their default. It gives ErrStoreTooSmall.
 func Fit(storeBytes int64, o Options) (Options, error) {
-	// The pointers have a fixed limit; the snapshots have a bucket's share.
-	given, bucketCount := o, int64(len(ChainBuckets())+len(MirroredBuckets())-1+1+spareShares)
+	const others = 2 // the snapshots and the tiles have a bucket's share each
+	// The pointers have a fixed limit.
+	given, bucketCount := o, int64(len(ChainBuckets())+len(MirroredBuckets())-1+others+spareShares)
 	fixed := fixedBytes(o) + Mirror(BucketViews, o).MaxBytes
 	usable := storeBytes - storeBytes/headroomParts - fixed
 	switch {

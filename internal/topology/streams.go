@@ -55,6 +55,8 @@ const (
 	BucketBaton = "catenary-baton"
 	// BatonWriter is its key for the writers.
 	BatonWriter = "writer"
+	// BucketTiles holds the full tiles of the Merkle tree over the events (key: <level>.<number>).
+	BucketTiles = "catenary-tiles"
 )
 
 // ChainBuckets lists the buckets that projectors derive from the events.

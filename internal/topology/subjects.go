@@ -43,6 +43,8 @@ const (
 	QueryService = "catenary-query"
 	// TailService tells where the event stream ends, also while no projector answers queries.
 	TailService = "catenary-tail"
+	// ProofService gives checkpoints and proofs.
+	ProofService = "catenary-proof"
 	// InboxService keeps commands until they are done, and answers what became of them.
 	InboxService = "catenary-inbox"
 )
