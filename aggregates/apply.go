@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/errors"
 
+	"catenary/aggregates/actor"
 	"catenary/aggregates/assignment"
 	"catenary/aggregates/build"
 	"catenary/aggregates/commit"
@@ -56,6 +57,9 @@ func (w *World) fold(e es.Event) error {
 		return err
 	case events.Writer:
 		_, _, err := advance(w.writers, e, events.AggregateWriter, func(s writer.State) (writer.State, error) { return writer.Evolve(s, fact, e.Recorded), nil })
+		return err
+	case events.Actor:
+		_, _, err := advance(w.actors, e, events.AggregateActor, func(s actor.State) (actor.State, error) { return actor.Evolve(s, fact), nil })
 		return err
 	}
 	return errors.Newf("data of type %T has no place in the world", e.Data)

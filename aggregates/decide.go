@@ -3,6 +3,7 @@ package aggregates
 import (
 	"github.com/cockroachdb/errors"
 
+	"catenary/aggregates/actor"
 	"catenary/aggregates/assignment"
 	"catenary/aggregates/build"
 	"catenary/aggregates/commit"
@@ -58,6 +59,8 @@ func (w *World) decide(c es.Command) ([]es.KeyedEvent, error) {
 		return projection.Decide(w.projections.state(key), c)
 	case events.AggregateWriter:
 		return writer.Decide(c)
+	case events.AggregateActor:
+		return actor.Decide(w.actors.state(key), c)
 	}
 	return nil, errors.AssertionFailedf("there is no aggregate %q", c.Ref.Aggregate)
 }

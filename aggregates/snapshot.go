@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/errors"
 
+	"catenary/aggregates/actor"
 	"catenary/aggregates/assignment"
 	"catenary/aggregates/build"
 	"catenary/aggregates/commit"
@@ -26,7 +27,7 @@ import (
 )
 
 // snapshotForm grows with every change of what [World.Snapshot] writes.
-const snapshotForm = 2
+const snapshotForm = 3
 
 // Form names the rules and the form of this program's snapshots. One of another form can't be restored.
 func (w *World) Form() string { return fmt.Sprintf("rules %d, form %d", RulesVersion, snapshotForm) }
@@ -45,6 +46,7 @@ func (w *World) Snapshot(out io.Writer) error {
 	writeInstances(s, w.leases, lease.State.Snapshot)
 	writeInstances(s, w.projections, projection.State.Snapshot)
 	writeInstances(s, w.writers, writer.State.Snapshot)
+	writeInstances(s, w.actors, actor.State.Snapshot)
 	writeTimeline(s, w.published, publications)
 	writeReusable(s, w.reusable)
 	return s.Close()
@@ -121,6 +123,7 @@ func (w *World) Restore(in io.Reader) error {
 	readInstances(s, w.leases, lease.Restored, w.indexLease)
 	readInstances(s, w.projections, projection.Restored, nil)
 	readInstances(s, w.writers, writer.Restored, nil)
+	readInstances(s, w.actors, actor.Restored, nil)
 	w.readTimeline(s, publications)
 	s.Rows(w.reusable.Reserve, func() { w.reusable.Put(s.Name(), s.Text()) })
 	return errors.Wrap(s.Close(), "restore the world")

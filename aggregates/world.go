@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"catenary/aggregates/actor"
 	"catenary/aggregates/assignment"
 	"catenary/aggregates/build"
 	"catenary/aggregates/commit"
@@ -41,6 +42,7 @@ type World struct {
 	leases       instances[lease.State]
 	projections  instances[projection.State]
 	writers      instances[writer.State]
+	actors       instances[actor.State]
 
 	// requirers gives the registered modules that require a module.
 	requirers *journal.Index[string, string]
@@ -106,6 +108,7 @@ func NewWorld(cfg Config) (*World, error) {
 		leases:       newInstances[lease.State](log),
 		projections:  newInstances[projection.State](log),
 		writers:      newInstances[writer.State](log),
+		actors:       newInstances[actor.State](log),
 
 		requirers:  journal.NewIndex[string, string](log),
 		assignedOn: journal.NewIndex[string, string](log),
@@ -155,6 +158,8 @@ func (w *World) head(ref es.Ref) (version uint64, latest int64) {
 		return w.projections.head(ref.Key)
 	case events.AggregateWriter:
 		return w.writers.head(ref.Key)
+	case events.AggregateActor:
+		return w.actors.head(ref.Key)
 	}
 	return 0, 0
 }

@@ -69,6 +69,8 @@ func (f *fleet) Rollback(m es.Mark)        { f.applied = f.applied[:m]; f.replay
 // nobody is a directory that keeps no names.
 type nobody struct{}
 
+func (nobody) Erase(context.Context, string) error { return nil }
+
 func (nobody) Load(context.Context) (map[string]dispatch.Who, error) { return nil, nil }
 func (nobody) Put(context.Context, string, dispatch.Who) error       { return nil }
 

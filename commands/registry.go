@@ -85,6 +85,8 @@ func Commands() *Registry {
 	register[PauseProjection](r)
 	register[ResumeProjection](r)
 	register[SkipProjection](r)
+
+	register[ForgetActor](r)
 	return r
 }
 

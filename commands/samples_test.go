@@ -33,6 +33,7 @@ func samples() []es.Payload {
 	artifact := events.Reference{Artifact: "sha256:0a1b"}
 	pkg := events.Reference{Package: &events.Package{Name: "web", Version: "1.20"}}
 	return []es.Payload{
+		commands.ForgetActor{Actor: "a-1", Reason: "asked to be"},
 		commands.RegisterModule{ModuleSpec: spec},
 		commands.ChangeModule{ModuleSpec: spec},
 		commands.ForgetModule{Module: "web", Reason: "gone"},

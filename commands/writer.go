@@ -9,7 +9,11 @@ import (
 const WriterKey = "main"
 
 // StartWriter is what a writer records when it begins to append. It does not come over the bus.
-type StartWriter struct{ events.WriterStarted }
+type StartWriter struct {
+	events.WriterStarted
+	// Loss is what somebody has accepted to be lost, if so. It is recorded in the same append.
+	Loss *events.WriterLossAccepted
+}
 
 // Ref is the writer.
 func (StartWriter) Ref() es.Ref { return es.Ref{Aggregate: events.AggregateWriter, Key: WriterKey} }

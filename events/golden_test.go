@@ -101,5 +101,12 @@ func samples() map[string]any {
 		events.TypeProjectionSkipped: events.ProjectionSkipped{View: "chain-builds", Event: 1 << 40, Reason: "it was recorded by mistake"},
 
 		events.TypeWriterStarted: events.WriterStarted{ID: "w1", Program: "1.0.0", Rules: 1},
+		events.TypeWriterLossAccepted: events.WriterLossAccepted{
+			Found: 50, FoundHash: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+			Witnesses: []events.Witness{{Name: "bucket chain-nodes", Sequence: 100, Hash: "0a", Event: "e1"}, {Name: "checkpoint", Sequence: 99}},
+			Reason:    "the disk is gone",
+		},
+
+		events.TypeActorForgotten: events.ActorForgotten{Reason: "asked to be"},
 	}
 }

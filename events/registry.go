@@ -14,6 +14,7 @@ const (
 	AggregateLease       = "lease"
 	AggregateProjection  = "projection"
 	AggregateWriter      = "writer"
+	AggregateActor       = "actor"
 )
 
 // Stored names of the present versions. They never change; a new meaning is a new version.
@@ -66,7 +67,10 @@ const (
 	TypeProjectionResumed = "projection.resumed.v1"
 	TypeProjectionSkipped = "projection.skipped.v1"
 
-	TypeWriterStarted = "writer.started.v1"
+	TypeWriterStarted      = "writer.started.v1"
+	TypeWriterLossAccepted = "writer.loss-accepted.v1"
+
+	TypeActorForgotten = "actor.forgotten.v1"
 )
 
 // Registry gives the registry of every event type, in the codec they are stored in.
@@ -121,5 +125,8 @@ func Registry() *es.Registry {
 	es.Register[ProjectionSkipped](r, TypeProjectionSkipped)
 
 	es.Register[WriterStarted](r, TypeWriterStarted)
+	es.Register[WriterLossAccepted](r, TypeWriterLossAccepted)
+
+	es.Register[ActorForgotten](r, TypeActorForgotten)
 	return r
 }

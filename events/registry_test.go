@@ -18,6 +18,7 @@ func TestStoredNames(t *testing.T) {
 		events.AggregatePublication: reflect.TypeFor[events.Publication](), events.AggregateAssignment: reflect.TypeFor[events.Assignment](),
 		events.AggregateFreeze: reflect.TypeFor[events.Freeze](), events.AggregateLease: reflect.TypeFor[events.Lease](),
 		events.AggregateProjection: reflect.TypeFor[events.Projection](), events.AggregateWriter: reflect.TypeFor[events.Writer](),
+		events.AggregateActor: reflect.TypeFor[events.Actor](),
 	}
 	r := events.Registry()
 	for _, name := range r.Names() {

@@ -13,4 +13,26 @@ type WriterStarted struct {
 	Rules   int    `json:"rules"`
 }
 
-func (WriterStarted) isWriter() {}
+// WriterLossAccepted says that somebody let the writer go on although the stream is not what its witnesses have seen: it ends earlier,
+// or holds other events. What is listed was looked at and is not asked again.
+type WriterLossAccepted struct {
+	// Found is the last event that stood, FoundHash its hash.
+	Found     uint64 `json:"found"`
+	FoundHash string `json:"found-hash"`
+	// Witnesses are those that contradict the stream.
+	Witnesses []Witness `json:"witnesses"`
+	Reason    string    `json:"reason"`
+}
+
+// Witness is what something outside the event stream knows of how far it had come.
+type Witness struct {
+	// Name says what it is, such as bucket chain-nodes.
+	Name string `json:"name"`
+	// Sequence is the event it has seen, Hash that event's hash and Event its id, where it knows them.
+	Sequence uint64 `json:"sequence"`
+	Hash     string `json:"hash,omitempty"`
+	Event    string `json:"event,omitempty"`
+}
+
+func (WriterStarted) isWriter()      {}
+func (WriterLossAccepted) isWriter() {}

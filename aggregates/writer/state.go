@@ -21,6 +21,9 @@ func Decide(c es.Command) ([]es.KeyedEvent, error) {
 	if !ok {
 		return nil, decision.Unknown(c)
 	}
+	if p.Loss != nil {
+		return decision.Record(c.Ref, p.WriterStarted, *p.Loss), nil
+	}
 	return decision.Record(c.Ref, p.WriterStarted), nil
 }
 
@@ -29,6 +32,8 @@ func Evolve(s State, fact events.Writer, recorded time.Time) State {
 	switch fact.(type) {
 	case events.WriterStarted:
 		return State{Started: recorded.UnixNano()}
+	case events.WriterLossAccepted:
+		// It is looked up in the stream when a start finds a witness against it: no rule needs it.
 	}
 	return s
 }
