@@ -7,6 +7,8 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"catenary/es"
 )
 
 // BucketDirectory is a [Directory] in a key-value bucket: one entry per id, one value per entry. It is safe for many
@@ -15,6 +17,10 @@ type BucketDirectory struct {
 	name   string
 	js     jetstream.JetStream
 	bucket jetstream.KeyValue
+
+	// EraseCopies erases what copies of the bucket's stream hold at a sequence, before the bucket forgets it too. Nil means that there
+	// are none, or none that keep what was overwritten.
+	EraseCopies func(ctx context.Context, sequence uint64) error
 
 	mu sync.Mutex
 	// seen is a sequence of the bucket's stream up to which all entries are known.
@@ -72,6 +78,81 @@ func readEntries(ctx context.Context, w jetstream.KeyWatcher) (map[string]Who, u
 			if who.Name != "" {
 				entries[e.Key()] = who
 			}
+		}
+	}
+}
+
+// Erase implements [Directory]. What the entry held is overwritten on the disk, and then replaced by an empty entry. Between the two
+// the process may die: the name is gone then, and so is the entry.
+func (d *BucketDirectory) Erase(ctx context.Context, id string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	failed := func(err error) error { return errors.Wrapf(err, "erase actor %s", id) }
+	stream, err := d.js.Stream(ctx, "KV_"+d.name)
+	if err != nil {
+		return failed(err)
+	}
+	subject := "$KV." + d.name + "." + es.EscapeToken(id)
+	m, err := stream.GetLastMsgForSubject(ctx, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return failed(errors.Mark(err, es.ErrNotFound))
+	}
+	if err != nil {
+		return failed(err)
+	}
+	if who, err := DecodeWho(m.Data); err == nil && who == (Who{}) {
+		return nil
+	}
+	if d.EraseCopies != nil {
+		if err := d.EraseCopies(ctx, m.Sequence); err != nil {
+			return failed(errors.Wrap(err, "copies"))
+		}
+	}
+	if err := stream.SecureDeleteMsg(ctx, m.Sequence); err != nil {
+		return failed(err)
+	}
+	ack, err := d.js.Publish(ctx, subject, []byte("{}"))
+	if err != nil {
+		return failed(err)
+	}
+	if ack.Sequence == d.seen+1 {
+		d.seen = ack.Sequence
+	}
+	return nil
+}
+
+// Follow takes out of the actors whoever another process has erased, until the context ends, which is its only end without an
+// error.
+func (d *BucketDirectory) Follow(ctx context.Context, a *Actors) error {
+	d.mu.Lock()
+	seen := d.seen
+	d.mu.Unlock()
+	w, err := d.bucket.WatchAll(ctx, jetstream.ResumeFromRevision(seen+1))
+	if err != nil {
+		return errors.Wrap(err, "follow the actor directory")
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			if err := w.Stop(); err != nil && !errors.IsAny(err, nats.ErrConnectionClosed, nats.ErrBadSubscription) {
+				return errors.Wrap(err, "stop following the actor directory")
+			}
+			return nil
+		case e, ok := <-w.Updates():
+			switch {
+			case !ok && ctx.Err() != nil:
+				return nil
+			case !ok:
+				return errors.New("follow the actor directory: the watch ended")
+			case e == nil:
+				continue
+			}
+			if who, err := DecodeWho(e.Value()); err == nil && who.Name != "" {
+				continue
+			}
+			a.mu.Lock()
+			a.drop(e.Key())
+			a.mu.Unlock()
 		}
 	}
 }

@@ -1,13 +1,16 @@
 package dispatch_test
 
 import (
+	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"catenary/es/dispatch"
 	"catenary/es/estest"
+	"catenary/internal/topology"
 )
 
 // Two processes that name the same people at once give each of them one id.
@@ -48,5 +51,74 @@ func TestOneIDPerNameFromManyProcesses(t *testing.T) {
 		if ids[p] != ids[0] {
 			t.Errorf("process %d gave %v, another %v", p, ids[p], ids[0])
 		}
+	}
+}
+
+// TestForgottenEverywhere: who is erased by one process is forgotten by the others, and nothing of the name is left in the bucket.
+func TestForgottenEverywhere(t *testing.T) {
+	t.Parallel()
+	bus := estest.Server(t, false)
+	js, err := jetstream.New(bus.Connect(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := topology.Actors(topology.Options{})
+	config.MaxBytes = 1 << 20
+	if _, err := js.CreateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	open := func() (*dispatch.BucketDirectory, *dispatch.Actors) {
+		d, err := dispatch.OpenDirectory(t.Context(), js, topology.BucketActors)
+		if err != nil {
+			t.Fatal(err)
+		}
+		actors, err := dispatch.NewActors(t.Context(), d, newID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d, actors
+	}
+	id := func(a *dispatch.Actors) string {
+		t.Helper()
+		id, err := a.ID(t.Context(), dispatch.Who{Name: "ann"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	first, here := open()
+	var copies []uint64
+	first.EraseCopies = func(_ context.Context, sequence uint64) error {
+		copies = append(copies, sequence)
+		return nil
+	}
+	before := id(here)
+	second, there := open()
+	following, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- second.Follow(following, there) }()
+	if found := id(there); found != before {
+		t.Fatalf("another process gives the id %s, want %s", found, before)
+	}
+
+	for range 2 { // the second time there is nothing left to erase
+		if err := here.Forget(t.Context(), before, "request 12"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(copies) != 1 || copies[0] != 1 {
+		t.Errorf("copies were erased at %v, want at 1 once", copies)
+	}
+	for deadline := time.Now().Add(time.Minute); id(there) == before; {
+		if time.Now().After(deadline) {
+			t.Fatal("another process still gives the forgotten id")
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if found := id(here); found == before || found != id(there) {
+		t.Errorf("afterwards the ids are %s and %s, the forgotten one was %s", found, id(there), before)
 	}
 }

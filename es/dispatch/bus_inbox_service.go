@@ -40,8 +40,11 @@ type InboxServiceConfig struct {
 	Intake *Intake
 	// Inside names who acts on calls from inside the ledger's account that do not say.
 	Inside string
-	Now    func() time.Time
-	Logger *slog.Logger
+	// Refused takes note of what is refused at once, RefusedStore answers what was refused. They may be nil.
+	Refused      *RefusedLog
+	RefusedStore *RefusedStore
+	Now          func() time.Time
+	Logger       *slog.Logger
 }
 
 // InboxService takes commands that are to be kept until they are done. It needs no writer: what it has stored is worked off
@@ -75,16 +78,21 @@ func NewInboxService(ctx context.Context, cfg InboxServiceConfig) (*InboxService
 		return nil, errors.Wrap(err, "start the inbox service")
 	}
 	s.service = svc
-	for _, e := range []struct {
+	type endpoint struct {
 		name, subject, about string
 		handler              micro.HandlerFunc
-	}{
+	}
+	endpoints := []endpoint{
 		{"inbox", InboxPrefix + ".*.*", "keeps a command until it is done", s.handle},
 		{"receipt", SubjectReceipt, "what became of a command", s.answering(s.receipt)},
 		{"parked", SubjectParked, "which commands could not be read or decided", s.answering(s.parked)},
 		{"retry", ParkedPrefix + ".retry", "puts a parked command into the inbox again", s.answering(s.retry)},
 		{"discard", ParkedPrefix + ".discard", "forgets a parked command, with a reason", s.answering(s.discard)},
-	} {
+	}
+	if cfg.RefusedStore != nil {
+		endpoints = append(endpoints, endpoint{"refused", SubjectRefused, "which commands were refused", s.answering(s.refused)})
+	}
+	for _, e := range endpoints {
 		err := svc.AddEndpoint(e.name, e.handler, micro.WithEndpointSubject(e.subject), micro.WithEndpointMetadata(map[string]string{"answers": e.about}))
 		if err != nil {
 			return nil, errors.CombineErrors(errors.Wrapf(err, "serve %s", e.subject), s.Stop())
@@ -222,7 +230,9 @@ func (s *InboxService) answer(req micro.Request, a es.Answer) {
 // refuse tells whoever waits why a command was not taken in. When nobody does, the command is parked.
 func (s *InboxService) refuse(req micro.Request, r Request, c es.Command, who Who, err error) {
 	if req.Reply() != "" {
-		respond(req, refusedAs(c, err, s.cfg.Logger), s.cfg.Logger)
+		a := refusedAs(c, err, s.cfg.Logger)
+		respond(req, a, s.cfg.Logger)
+		s.cfg.Refused.Note(who, c, a)
 		return
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, storeTimeout)

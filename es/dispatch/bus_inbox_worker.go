@@ -31,8 +31,10 @@ type WorkerConfig struct {
 	Intake *Intake
 	// Submit queues a command; see [Writer.Submit].
 	Submit func(es.Command, func(es.Answer))
-	Now    func() time.Time
-	Logger *slog.Logger
+	// Refused takes note of what is refused. It may be nil.
+	Refused *RefusedLog
+	Now     func() time.Time
+	Logger  *slog.Logger
 }
 
 // InboxWorker works off the inbox: the commands of one instance one after another in the order they were stored, those of
@@ -228,6 +230,7 @@ func (w *InboxWorker) workOn(ctx context.Context, d *delivery, l *sequenced[*del
 		}
 		switch judge(a) {
 		case settle:
+			w.cfg.Refused.Note(Who{}, c, a)
 			return w.finish(ctx, d, Receipt{Answer: a, Inbox: d.sequence, Actor: d.actor, Stored: d.stored.UTC()})
 		case park:
 			why := &es.Refusal{Code: codeInternal, Message: "it was answered " + string(a.Status)}

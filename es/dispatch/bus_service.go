@@ -42,6 +42,8 @@ type ServiceConfig struct {
 	Offer func(Submission)
 	// Inside names who acts on calls from inside the ledger's account that do not say.
 	Inside string
+	// Refused takes note of what is refused. It may be nil.
+	Refused *RefusedLog
 	// Commands lists what is understood, as aggregate.verb, for `nats micro info`.
 	Commands []string
 	Logger   *slog.Logger
@@ -97,15 +99,21 @@ func (s *Service) handle(req micro.Request) {
 		s.cfg.Logger.Warn("command ignored", "subject", req.Subject(), "reply", req.Reply(), "error", err)
 		return
 	}
+	read := command // what is known of it, for the note of a refusal
 	s.cfg.Offer(Submission{
 		Command: command, Sender: sender, Bytes: len(r.Body) + headerBytes(nats.Header(req.Headers())),
 		Read: func() (es.Command, error) {
 			if optionsErr != nil {
 				return command, optionsErr
 			}
-			return s.cfg.Intake.Command(s.ctx, r, who)
+			c, err := s.cfg.Intake.Command(s.ctx, r, who)
+			read = c
+			return c, err
 		},
-		Answer: func(a es.Answer) { s.respond(req, a) },
+		Answer: func(a es.Answer) {
+			s.respond(req, a)
+			s.cfg.Refused.Note(who, read, a)
+		},
 	})
 }
 

@@ -34,10 +34,20 @@ type Personal interface {
 	MapPersons(id func(name string) (string, error)) (es.Payload, error)
 }
 
+// Forgetting is a payload that asks for a person to be forgotten. Their name is erased before the command is decided: should the
+// process die in between, the name is gone, and the command is sent again.
+type Forgetting interface {
+	es.Payload
+	// Forgotten gives the opaque id, and why.
+	Forgotten() (actor, reason string)
+}
+
 // Intake makes commands of requests: it checks their shape, and replaces the names of people by opaque ids.
 type Intake struct {
 	Decoder Decoder
 	Actors  *Actors
+	// Erase erases what else is kept of an actor, besides the directory's entry. It may be nil.
+	Erase func(ctx context.Context, actor string) error
 	// NewID gives ids for commands that were sent without one.
 	NewID  func() string
 	Logger *slog.Logger
@@ -69,7 +79,25 @@ func (in *Intake) Command(ctx context.Context, r Request, who Who) (es.Command, 
 	if c.Actor, err = in.Actors.ID(ctx, who); err != nil {
 		return c, in.actorRefusal(err)
 	}
-	return c, nil
+	if p, ok := payload.(Forgetting); ok {
+		err = in.forget(ctx, p)
+	}
+	return c, err
+}
+
+// forget erases what is kept of a person outside the events.
+func (in *Intake) forget(ctx context.Context, p Forgetting) error {
+	actor, reason := p.Forgotten()
+	err := in.Actors.Forget(ctx, actor, reason)
+	if err == nil && in.Erase != nil {
+		err = in.Erase(ctx, actor)
+	}
+	var r *es.Refusal
+	if err == nil || errors.As(err, &r) {
+		return err
+	}
+	in.Logger.Error("an actor could not be erased", "actor", actor, "error", err)
+	return busy("not-erased", "not all that is kept of the actor could be erased: "+err.Error(), time.Second)
 }
 
 // anonymous makes a command of a request in which people are named by their opaque ids already: one that was made a command
@@ -121,6 +149,9 @@ func (in *Intake) shape(r Request) (es.Command, es.Payload, error) {
 func (in *Intake) actorRefusal(err error) *es.Refusal {
 	if errors.Is(err, es.ErrName) {
 		return invalid("bad-name", err.Error(), "")
+	}
+	if errors.Is(err, ErrDirectoryFull) {
+		return es.Refuse("directory-full", err.Error(), "forget actors that are not needed, with catenary audit forget-actor, or send the command without on-behalf-of")
 	}
 	in.Logger.Error("actor directory can't be written", "error", err)
 	return busy("directory", "the actor directory can't be written: "+err.Error(), time.Second)
