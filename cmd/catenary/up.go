@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"catenary/audit"
+	"catenary/audit/proof"
 	"catenary/chain"
 	"catenary/embedded"
 	"catenary/es"
@@ -31,6 +33,8 @@ them from NATS_USER and NATS_PASSWORD, or from a nats context.`
 const (
 	defaultStore  = "catenary-data"
 	defaultListen = "127.0.0.1:4222"
+	// checkpointKeyFile stands in the store's directory, beside the operator's credentials.
+	checkpointKeyFile = "checkpoint.key"
 	// readyPatience bounds how long starting may take before it counts as failed: reading a stream of millions of events
 	// takes minutes.
 	readyPatience = 30 * time.Minute
@@ -46,6 +50,9 @@ type upConfig struct {
 	audit                     string
 	noAudit, demo, verbose    bool
 	discardSnapshots          bool
+	chain, checkpointKey      string
+	checkpointEvery           time.Duration
+	acceptAt, acceptReason    string
 }
 
 func (a *app) upCommand() *cobra.Command {
@@ -63,12 +70,24 @@ func (a *app) upCommand() *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("audit", "no-audit")
 	flags.BoolVar(&c.demo, "demo", false, "bring in a small fleet to look at")
 	flags.BoolVar(&c.discardSnapshots, "discard-snapshots", false, "read the whole event stream at this start, and go on although it has lost events")
+	flags.StringVar(&c.checkpointKey, "checkpoint-key", "", "`file` with the keys that checkpoints are signed with (default "+checkpointKeyFile+" in the store; made when it is not there)")
+	flags.StringVar(&c.chain, "chain", "", "`name` that a new key gives the chain in its checkpoints (default one by chance)")
+	flags.DurationVar(&c.checkpointEvery, "checkpoint-every", proof.DefaultEvery, "longest `span` that an event stands without a signed checkpoint")
+	flags.StringVar(&c.acceptAt, "accept-truncated-at", "", "go on although events are lost, when the stream ends at this `event`; it is recorded")
+	flags.StringVar(&c.acceptReason, "accept-reason", "", "`why` the loss is accepted")
 	flags.BoolVar(&c.verbose, "verbose", false, "log what the server does too")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := notEmpty(map[string]string{"store": c.store, "listen": c.listen}); err != nil {
 			return err
 		}
-		return a.up(cmd.Context(), c)
+		if c.checkpointEvery <= 0 {
+			return usagef("--checkpoint-every is %s: give a span above zero", c.checkpointEvery)
+		}
+		accept, err := run.ParseAcceptedLoss(c.acceptAt, c.acceptReason)
+		if err != nil {
+			return errors.Mark(err, errUsage)
+		}
+		return a.up(cmd.Context(), c, accept)
 	}
 	return cmd
 }
@@ -95,7 +114,7 @@ func notEmpty(flags map[string]string) error {
 	return nil
 }
 
-func (a *app) up(ctx context.Context, c upConfig) (err error) {
+func (a *app) up(ctx context.Context, c upConfig, accept *run.AcceptedLoss) (err error) {
 	log := a.logger(slog.LevelInfo)
 	serverLog := slog.New(quieter{Handler: log.Handler(), level: slog.LevelWarn})
 	if c.verbose {
@@ -124,13 +143,14 @@ func (a *app) up(ctx context.Context, c upConfig) (err error) {
 	if err := prepare(ctx, server); err != nil {
 		return upError(ctx, c.store, err)
 	}
+	proofs := run.ProofConfig{KeyFile: cmp.Or(c.checkpointKey, filepath.Join(store, checkpointKeyFile)), Chain: c.chain, Every: c.checkpointEvery}
 	writing, projecting := make(chan struct{}), make(chan struct{})
 	return upError(ctx, c.store, run.Together(ctx, map[string]func(context.Context) error{
 		"writer": a.upPart(server, func(ctx context.Context, nc *nats.Conn) error {
 			return run.Writer(ctx, nc, run.WriterConfig{
 				Streams:          server.Options(),
 				Durability:       dispatch.Durability{Fsync: c.durability == string(embedded.DurabilityFsync), Replicas: 1},
-				DiscardSnapshots: c.discardSnapshots, Now: a.Now, Logger: log, Ready: func() { close(writing) },
+				DiscardSnapshots: c.discardSnapshots, Accept: accept, EraseCopies: server.EraseActor, Now: a.Now, Logger: log, Ready: func() { close(writing) },
 				Alone: true, // nobody else has the password of the ledger's account
 			})
 		}),
@@ -140,7 +160,7 @@ func (a *app) up(ctx context.Context, c upConfig) (err error) {
 				return err
 			}
 			return run.Projector(ctx, nc, run.ProjectorConfig{
-				Streams: server.Options(), Copies: copies, AuditFile: c.auditFile(store), Now: a.Now, Logger: log, Ready: func() { close(projecting) },
+				Streams: server.Options(), Copies: copies, AuditFile: c.auditFile(store), Proofs: proofs, Now: a.Now, Logger: log, Ready: func() { close(projecting) },
 			})
 		}),
 		"front": func(ctx context.Context) error {

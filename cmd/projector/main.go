@@ -27,7 +27,7 @@ func (m Main) Run(ctx context.Context) int {
 		About: "Projector folds the event stream into the buckets of the chain.",
 		Part: func(ctx context.Context, nc *nats.Conn, s run.Settings, log *slog.Logger) error {
 			return run.Projector(ctx, nc, run.ProjectorConfig{
-				Streams: s.Streams(), AuditFile: s.Audit, Logger: log, Ready: func() { log.Info("queries are answered") },
+				Streams: s.Streams(), AuditFile: s.Audit, Proofs: s.Proofs(), Logger: log, Ready: func() { log.Info("queries are answered") },
 			})
 		},
 	}.Main(ctx, m.Args, m.Env, m.Stderr)

@@ -27,10 +27,14 @@ func (m Main) Run(ctx context.Context) int {
 		Name:  "writer",
 		About: "Writer decides commands and appends their events to the event stream.",
 		Part: func(ctx context.Context, nc *nats.Conn, s run.Settings, log *slog.Logger) error {
+			accept, err := s.Accept()
+			if err != nil {
+				return err
+			}
 			return run.Writer(ctx, nc, run.WriterConfig{
 				Streams:    s.Streams(),
 				Durability: dispatch.Durability{Fsync: s.Durability == "fsync", Replicas: s.Replicas},
-				Logger:     log, DiscardSnapshots: s.DiscardSnapshots,
+				Logger:     log, DiscardSnapshots: s.DiscardSnapshots, Accept: accept,
 			})
 		},
 	}.Main(ctx, m.Args, m.Env, m.Stderr)

@@ -19,10 +19,17 @@ func openInbox(ctx context.Context, nc *nats.Conn, o topology.Options) (*dispatc
 	})
 }
 
+// refusals is where refused commands are kept, and what writes them down.
+type refusals struct {
+	store *dispatch.RefusedStore
+	log   *dispatch.RefusedLog
+}
+
 // serveInbox takes commands in to be kept, until the context ends. It needs no writer: they are worked off when there is one.
-func serveInbox(ctx context.Context, nc *nats.Conn, store *dispatch.InboxStore, intake *dispatch.Intake, now func() time.Time, log *slog.Logger) error {
+func serveInbox(ctx context.Context, nc *nats.Conn, store *dispatch.InboxStore, intake *dispatch.Intake, refused refusals, now func() time.Time, log *slog.Logger) error {
 	service, err := dispatch.NewInboxService(ctx, dispatch.InboxServiceConfig{
-		Name: topology.InboxService, Version: Version(), Conn: nc, Store: store, Intake: intake, Inside: insideName, Now: now, Logger: log,
+		Name: topology.InboxService, Version: Version(), Conn: nc, Store: store, Intake: intake, Inside: insideName,
+		Refused: refused.log, RefusedStore: refused.store, Now: now, Logger: log,
 	})
 	if err != nil {
 		return stoppedBy(ctx, err)
@@ -37,12 +44,12 @@ func serveInbox(ctx context.Context, nc *nats.Conn, store *dispatch.InboxStore, 
 }
 
 // workInbox works off the inbox from when the writer is ready until the context ends.
-func workInbox(ctx context.Context, store *dispatch.InboxStore, writer *dispatch.Writer, intake *dispatch.Intake, now func() time.Time, log *slog.Logger) error {
+func workInbox(ctx context.Context, store *dispatch.InboxStore, writer *dispatch.Writer, intake *dispatch.Intake, refused *dispatch.RefusedLog, now func() time.Time, log *slog.Logger) error {
 	select {
 	case <-writer.Ready():
 	case <-ctx.Done():
 		return nil
 	}
-	worker := dispatch.NewInboxWorker(dispatch.WorkerConfig{Store: store, Intake: intake, Submit: writer.Submit, Now: now, Logger: log})
+	worker := dispatch.NewInboxWorker(dispatch.WorkerConfig{Store: store, Intake: intake, Submit: writer.Submit, Refused: refused, Now: now, Logger: log})
 	return errors.Wrap(worker.Run(ctx), "work off the inbox")
 }

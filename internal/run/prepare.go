@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"catenary/es"
+	"catenary/es/dispatch"
 	"catenary/es/natskv"
 	"catenary/es/natsstore"
 	"catenary/internal/topology"
@@ -22,6 +23,9 @@ func Prepare(ctx context.Context, nc *nats.Conn, options topology.Options) error
 		return err
 	}
 	if _, err := openInbox(ctx, nc, options); err != nil {
+		return err
+	}
+	if _, err := dispatch.OpenRefused(ctx, nc, topology.Refused(options)); err != nil {
 		return err
 	}
 	return prepareProjector(ctx, nc, options)
@@ -78,5 +82,8 @@ func prepareProjector(ctx context.Context, nc *nats.Conn, options topology.Optio
 			return err
 		}
 	}
-	return natskv.Ensure(ctx, nc, topology.Marks(options))
+	if err := natskv.Ensure(ctx, nc, topology.Marks(options)); err != nil {
+		return err
+	}
+	return prepareProofs(ctx, nc, options)
 }

@@ -29,6 +29,8 @@ type ProjectorConfig struct {
 	// Copies keeps the copies of buckets that people read, so that they are sent to a new generation only when its copy is there.
 	// Nil where nobody keeps any.
 	Copies natskv.Copies
+	// Proofs says how checkpoints are signed.
+	Proofs ProofConfig
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 	// AuditFile is where the audit store is kept. Empty means that there is none.
@@ -94,8 +96,14 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 		},
 		Rebuild: runner.Rebuild,
 	}
+	proofs, err := newProofs(ctx, nc, store, c.Proofs, c.Now, log)
+	if err != nil {
+		return stoppedBy(ctx, err)
+	}
 	tasks := map[string]func(context.Context) error{
 		"projector":     runner.Run,
+		"proofs":        proofs.Run,
+		"proof service": func(ctx context.Context) error { return serveProofs(ctx, nc, proofs) },
 		"connection":    func(ctx context.Context) error { return awaitClosed(ctx, nc) },
 		"query service": func(ctx context.Context) error { return serveQueries(ctx, nc, queries, c.Ready) },
 	}

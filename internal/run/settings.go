@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/errors"
 	"github.com/go-viper/mapstructure/v2"
@@ -14,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	"gopkg.in/yaml.v3"
 
+	"catenary/audit/proof"
 	"catenary/internal/natsconn"
 	"catenary/internal/topology"
 )
@@ -46,6 +49,16 @@ type Settings struct {
 	Audit string `koanf:"audit"`
 	// DiscardSnapshots makes a writer read the whole event stream, and go on although it has lost events.
 	DiscardSnapshots bool `koanf:"discard-snapshots"`
+	// CheckpointKey is the file with the keys that checkpoints are signed with; empty signs none. Chain is the name that a new key
+	// bears. CheckpointEvery and CheckpointEvents say when one is due.
+	CheckpointKey    string        `koanf:"checkpoint-key"`
+	Chain            string        `koanf:"chain"`
+	CheckpointEvery  time.Duration `koanf:"checkpoint-every"`
+	CheckpointEvents uint64        `koanf:"checkpoint-events"`
+	// AcceptTruncatedAt goes on although the stream has lost events, when it ends at just this one, and AcceptReason says why. Empty
+	// accepts nothing.
+	AcceptTruncatedAt string `koanf:"accept-truncated-at"`
+	AcceptReason      string `koanf:"accept-reason"`
 }
 
 const environmentPrefix = "CATENARY_"
@@ -65,6 +78,12 @@ func flags(program string) *pflag.FlagSet {
 	f.Int64("bucket-bytes", topology.DefaultBucketBytes, "limit of each bucket")
 	f.String("audit", "", "`file` in which a projector keeps the audit store, which answers questions about the past (default none)")
 	f.Bool("discard-snapshots", false, "read the whole event stream at this start, and go on although it has lost events (writer only)")
+	f.String("checkpoint-key", "", "projector: `file` with the keys that checkpoints are signed with, made when it is not there; without one none are signed")
+	f.String("chain", "", "projector: `name` of the chain, for a new key (default one by chance)")
+	f.Duration("checkpoint-every", proof.DefaultEvery, "projector: longest `span` that an event stands without a checkpoint")
+	f.Uint64("checkpoint-events", proof.DefaultEvents, "projector: most events that stand without a checkpoint")
+	f.String("accept-truncated-at", "", "writer: go on although events are lost, when the stream ends at this `event`; it is recorded")
+	f.String("accept-reason", "", "writer: `why` the loss is accepted")
 	return f
 }
 
@@ -120,7 +139,7 @@ func LoadSettings(program, about string, args []string, env func(string) string,
 	}
 	var s Settings
 	err = k.UnmarshalWithConf("", &s, koanf.UnmarshalConf{Tag: "koanf", DecoderConfig: &mapstructure.DecoderConfig{
-		Result: &s, TagName: "koanf", ErrorUnused: true, WeaklyTypedInput: true,
+		Result: &s, TagName: "koanf", ErrorUnused: true, WeaklyTypedInput: true, DecodeHook: mapstructure.StringToTimeDurationHookFunc(),
 	}})
 	if err != nil {
 		return Settings{}, errors.Mark(err, ErrSettings)
@@ -152,9 +171,40 @@ func (s Settings) validate() error {
 		return fail("replicas is %d: it is 1, 3 or 5", s.Replicas)
 	case s.EventStoreBytes <= 0, s.BucketBytes <= 0:
 		return fail("event-store-bytes is %d and bucket-bytes is %d: both must be above zero", s.EventStoreBytes, s.BucketBytes)
+	case s.CheckpointEvery <= 0, s.CheckpointEvents == 0:
+		return fail("checkpoint-every is %s and checkpoint-events is %d: both must be above zero", s.CheckpointEvery, s.CheckpointEvents)
+	}
+	if _, err := s.Accept(); err != nil {
+		return err
 	}
 	_, err := s.level()
 	return err
+}
+
+// Proofs say how checkpoints are signed.
+func (s Settings) Proofs() ProofConfig {
+	return ProofConfig{KeyFile: s.CheckpointKey, Chain: s.Chain, Every: s.CheckpointEvery, AfterEvents: s.CheckpointEvents}
+}
+
+// Accept is the loss that is accepted; nil for none. It gives errors marked [ErrSettings].
+func (s Settings) Accept() (*AcceptedLoss, error) {
+	return ParseAcceptedLoss(s.AcceptTruncatedAt, s.AcceptReason)
+}
+
+// ParseAcceptedLoss reads what accepts a loss: the last event that stands and the reason, or neither. It gives errors marked
+// [ErrSettings].
+func ParseAcceptedLoss(at, reason string) (*AcceptedLoss, error) {
+	if at == "" && reason == "" {
+		return nil, nil
+	}
+	sequence, err := strconv.ParseUint(at, 10, 64)
+	switch {
+	case err != nil:
+		return nil, errors.Mark(errors.Newf("accept-truncated-at is %q: it is the last event that stands, as the refusal to start has named it", at), ErrSettings)
+	case reason == "":
+		return nil, errors.Mark(errors.New("accept-reason is empty: say why the loss is accepted; it is recorded"), ErrSettings)
+	}
+	return &AcceptedLoss{At: sequence, Reason: reason}, nil
 }
 
 func (s Settings) level() (slog.Level, error) {

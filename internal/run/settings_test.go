@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/google/go-cmp/cmp"
 
+	"catenary/audit/proof"
 	"catenary/internal/topology"
 )
 
@@ -32,7 +33,7 @@ func TestSettingsOrigins(t *testing.T) {
 	}
 	want := Settings{
 		Config: file, Server: "nats://flag:1", LogLevel: "error", Durability: "fsync", Replicas: 3,
-		EventStoreBytes: topology.DefaultEventStoreBytes, BucketBytes: 2000,
+		EventStoreBytes: topology.DefaultEventStoreBytes, BucketBytes: 2000, CheckpointEvery: proof.DefaultEvery, CheckpointEvents: proof.DefaultEvents,
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("settings (-want +found):\n%s", diff)
@@ -62,6 +63,9 @@ func TestSettingsRefused(t *testing.T) {
 		{"durability", []string{"--durability", "none"}, "fsync or interval"},
 		{"replicas", []string{"--replicas", "2"}, "1, 3 or 5"},
 		{"a limit", []string{"--bucket-bytes", "0"}, "bucket-bytes"},
+		{"a span", []string{"--checkpoint-every", "0s"}, "checkpoint-every"},
+		{"a loss without a number", []string{"--accept-reason", "the disk is gone"}, "accept-truncated-at"},
+		{"a loss without a reason", []string{"--accept-truncated-at", "50"}, "accept-reason"},
 		{"a level", []string{"--log-level", "loud"}, "debug, info"},
 		{"a file that is not there", []string{"--config", filepath.Join(dir, "none")}, "none"},
 		{"a file that is no YAML", []string{"--config", write("a", "{")}, "settings in"},

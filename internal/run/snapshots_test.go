@@ -96,7 +96,7 @@ func TestWriterStartsFromASnapshot(t *testing.T) {
 	if err := js.DeleteStream(t.Context(), topology.EventStream); err != nil {
 		t.Fatal(err)
 	}
-	if err := atWork(t, nc, config)(); !errors.Is(err, dispatch.ErrEventsLost) {
+	if err := atWork(t, nc, config)(); !errors.Is(err, ErrContradicted) {
 		t.Fatalf("over a stream that lost its events the writer ended with %v", err)
 	}
 	config.DiscardSnapshots = true

@@ -37,6 +37,10 @@ type WriterConfig struct {
 	SnapshotEvery int
 	// DiscardSnapshots reads the whole event stream once more, and goes on although it has lost events.
 	DiscardSnapshots bool
+	// Accept goes on although the stream has lost events, and records so.
+	Accept *AcceptedLoss
+	// EraseCopies erases what copies of the actor directory hold at a sequence. It may be nil.
+	EraseCopies func(ctx context.Context, sequence uint64) error
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 	// Logger is the process's log. Default: slog.Default().
@@ -52,8 +56,8 @@ type WriterConfig struct {
 }
 
 // Writer runs a writer over a connection in the ledger's account until the context ends. It makes or checks the event stream,
-// the actor directory and the baton first. Of several writers one works; the others stand by, follow the stream, and one of
-// them takes over when the first is gone. It gives [ErrConnectionClosed], the errors of natsstore.Ensure and natskv.Ensure, and
+// the actor directory and the baton first, and refuses a stream that its witnesses contradict. Of several writers one works; the others stand by, follow the stream, and one of
+// them takes over when the first is gone. It gives [ErrConnectionClosed], [ErrContradicted], the errors of natsstore.Ensure and natskv.Ensure, and
 // why the writer can't go on.
 func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 	if c.Now == nil {
@@ -75,13 +79,27 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 		"writer":     p.turns,
 		"connection": func(ctx context.Context) error { return awaitClosed(ctx, nc) },
 		// It needs no writer, so those that stand by serve it too: commands are kept also while one takes over.
-		"inbox service": func(ctx context.Context) error { return serveInbox(ctx, nc, p.inbox, p.intake, p.cfg.Now, p.log) },
 		// A projector that is stuck can't say how far it is behind; with this, whoever asks in vain can.
 		"tail service": func(ctx context.Context) error {
 			service, err := audit.ServeTail(nc, audit.Config{Store: p.store, Version: Version(), Logger: p.log})
 			return untilStopped(ctx, service, err)
 		},
+		"inbox service": func(ctx context.Context) error {
+			return serveInbox(ctx, nc, p.inbox, p.intake, p.refused, p.cfg.Now, p.log)
+		},
+		"refused commands": p.refused.log.Run,
+		"actors":           p.followActors,
 	})
+}
+
+// followActors takes out of this process's memory whoever another has erased.
+func (p *writerPart) followActors(ctx context.Context) error {
+	err := p.directory.Follow(ctx, p.intake.Actors)
+	if p.nc.IsClosed() {
+		<-ctx.Done() // the watch went with the connection, whose end has its own report
+		return nil
+	}
+	return err
 }
 
 // writerPart is a writer's process, over all its turns.
@@ -93,7 +111,9 @@ type writerPart struct {
 	store *natsstore.Store
 	// snapshots are those of the writer's world.
 	snapshots *natsstore.Snapshots
+	directory *dispatch.BucketDirectory
 	intake    *dispatch.Intake
+	refused   refusals
 	inbox     *dispatch.InboxStore
 	actor     string
 	baton     *dispatch.Baton // nil for one that contends
@@ -104,13 +124,16 @@ func (p *writerPart) prepare(ctx context.Context) error {
 		if err = prepareWriter(ctx, p.nc, p.cfg.Streams); err != nil {
 			return err
 		}
-		p.inbox, err = openInbox(ctx, p.nc, p.cfg.Streams)
+		if p.inbox, err = openInbox(ctx, p.nc, p.cfg.Streams); err != nil {
+			return err
+		}
+		p.refused.store, err = dispatch.OpenRefused(ctx, p.nc, topology.Refused(p.cfg.Streams))
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if p.intake, err = newIntake(ctx, p.nc, p.log); err != nil {
+	if err := p.openIntake(ctx); err != nil {
 		return err
 	}
 	if p.actor, err = p.intake.Actors.ID(ctx, dispatch.Who{Name: insideName}); err != nil {
@@ -127,14 +150,28 @@ func (p *writerPart) prepare(ctx context.Context) error {
 	if p.snapshots, err = natsstore.OpenSnapshots(ctx, p.nc, natsstore.Config{}); err != nil {
 		return err
 	}
+	if p.store, err = natsstore.Open(ctx, p.nc, natsstore.Config{}); err != nil {
+		return err
+	}
 	if p.cfg.DiscardSnapshots {
 		p.log.Warn("discarding the snapshots, as told")
-		if err := p.snapshots.Discard(ctx); err != nil {
-			return err
-		}
+		return p.snapshots.Discard(ctx)
 	}
-	p.store, err = natsstore.Open(ctx, p.nc, natsstore.Config{})
-	return err
+	return nil
+}
+
+// checked makes sure that the stream is the one that was recorded. With a loss that was accepted it gives what is to be recorded, and
+// discards the snapshots, which rest on what was lost.
+func (p *writerPart) checked(ctx context.Context) (loss *events.WriterLossAccepted, err error) {
+	err = withOthers(ctx, func(ctx context.Context) (err error) {
+		loss, err = askWitnesses(ctx, p.nc, p.store, p.snapshots, p.cfg.Accept)
+		return err
+	})
+	if err != nil || loss == nil {
+		return nil, err
+	}
+	p.log.Warn("going on although events are lost, as told", "found", loss.Found, "reason", loss.Reason)
+	return loss, p.snapshots.Discard(ctx)
 }
 
 // processName tells people which process it is.
@@ -163,7 +200,11 @@ func (p *writerPart) turns(ctx context.Context) error {
 // turn stands by until it is this process's turn, and then works until the context ends or another process takes over. It gives
 // errors marked dispatch.ErrBatonLost, and why the writer can't go on.
 func (p *writerPart) turn(ctx context.Context) error {
-	writer, err := newWriter(p.cfg, p.store, p.snapshots, p.actor, p.log)
+	loss, err := p.checked(ctx)
+	if err != nil {
+		return err
+	}
+	writer, err := newWriter(p.cfg, p.store, p.snapshots, p.actor, loss, p.log)
 	if err != nil {
 		return err
 	}
@@ -172,6 +213,15 @@ func (p *writerPart) turn(ctx context.Context) error {
 	}
 	if err := p.standBy(ctx, writer); err != nil {
 		return err
+	}
+	if loss == nil {
+		// It may have stood by for long.
+		if loss, err = p.checked(ctx); err != nil {
+			return err
+		}
+		if loss != nil {
+			return errors.Mark(errors.Newf("%s: it lost events while this writer stood by; start it again", ErrContradicted), ErrContradicted)
+		}
 	}
 	err = p.hold(ctx, writer)
 	if ctx.Err() != nil {
@@ -248,7 +298,7 @@ func (p *writerPart) work(ctx context.Context, writer *dispatch.Writer, turn fun
 		},
 		"inbox": func(ctx context.Context) error {
 			defer ended()
-			return workInbox(ctx, p.inbox, writer, p.intake, p.cfg.Now, p.log)
+			return workInbox(ctx, p.inbox, writer, p.intake, p.refused.log, p.cfg.Now, p.log)
 		},
 	})
 }
@@ -261,24 +311,27 @@ func stoppedBy(ctx context.Context, err error) error {
 	return err
 }
 
-func newIntake(ctx context.Context, nc *nats.Conn, log *slog.Logger) (*dispatch.Intake, error) {
-	js, err := jetstream.New(nc)
+// openIntake opens the actor directory, and what rests on it.
+func (p *writerPart) openIntake(ctx context.Context) error {
+	js, err := jetstream.New(p.nc)
 	if err != nil {
-		return nil, errors.Wrap(err, "open the actor directory")
+		return errors.Wrap(err, "open the actor directory")
 	}
-	directory, err := dispatch.OpenDirectory(ctx, js, topology.BucketActors)
-	if err != nil {
-		return nil, err
+	if p.directory, err = dispatch.OpenDirectory(ctx, js, topology.BucketActors); err != nil {
+		return err
 	}
+	p.directory.EraseCopies = p.cfg.EraseCopies
 	// A random id: one with a time would tell when a person was first seen, also after they were erased.
-	actors, err := dispatch.NewActors(ctx, directory, uuid.NewString)
+	actors, err := dispatch.NewActors(ctx, p.directory, uuid.NewString)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &dispatch.Intake{Decoder: commands.Commands(), Actors: actors, NewID: newID, Logger: log}, nil
+	p.refused.log = dispatch.NewRefusedLog(p.refused.store, actors, p.cfg.Now, p.log)
+	p.intake = &dispatch.Intake{Decoder: commands.Commands(), Actors: actors, Erase: p.refused.store.Erase, NewID: newID, Logger: p.log}
+	return nil
 }
 
-func newWriter(c WriterConfig, store es.Store, snapshots dispatch.Snapshots, actor string, log *slog.Logger) (*dispatch.Writer, error) {
+func newWriter(c WriterConfig, store es.Store, snapshots dispatch.Snapshots, actor string, loss *events.WriterLossAccepted, log *slog.Logger) (*dispatch.Writer, error) {
 	rules := aggregates.Config{}
 	if _, err := aggregates.NewWorld(rules); err != nil {
 		return nil, err
@@ -295,7 +348,7 @@ func newWriter(c WriterConfig, store es.Store, snapshots dispatch.Snapshots, act
 		},
 		Start: commands.StartWriter{WriterStarted: events.WriterStarted{
 			ID: newID(), Program: Version(), Rules: aggregates.RulesVersion,
-		}},
+		}, Loss: loss},
 		Snapshots: snapshots, SnapshotEvery: c.SnapshotEvery, Now: c.Now, NewID: newID, Actor: actor, Durability: c.Durability, Logger: log,
 	})
 }
@@ -313,7 +366,7 @@ func (p *writerPart) serve(ctx context.Context, writer *dispatch.Writer) error {
 	}
 	service, err := dispatch.NewService(ctx, dispatch.ServiceConfig{
 		Name: topology.WriterService, Version: Version(), Conn: p.nc, Intake: p.intake, Offer: writer.Offer,
-		Inside: insideName, Commands: known, Logger: p.log,
+		Inside: insideName, Refused: p.refused.log, Commands: known, Logger: p.log,
 	})
 	if err != nil {
 		return err
