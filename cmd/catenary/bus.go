@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"catenary/audit"
+	"catenary/audit/proof"
 	"catenary/chain"
 	"catenary/es/dispatch"
 	"catenary/es/natskv"
@@ -22,6 +23,7 @@ type session struct {
 	queries *audit.Client
 	bus     dispatch.Bus
 	inbox   *dispatch.InboxClient
+	proofs  *proof.Client
 	zone    *time.Location
 	// names gives names in tables; it has a context of its own, since cells are made where none is at hand.
 	names func(id string) string
@@ -52,6 +54,7 @@ func (a *app) dial(ctx context.Context, config natsconn.Config) (*session, error
 		queries: audit.NewClient(conn.Conn, conn.WithDenial),
 		bus:     dispatch.NewClientFunc(request),
 		inbox:   dispatch.NewInboxClient(conn.Conn, request),
+		proofs:  proof.NewClient(func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) { return natsconn.Request(ctx, conn, m) }),
 	}
 	s.reader = chain.NewReader(chain.Config{
 		Open:      func(ctx context.Context, bucket string) (chain.Bucket, error) { return s.open(ctx, bucket) },

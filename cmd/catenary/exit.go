@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"catenary/audit"
+	"catenary/audit/proof"
 	"catenary/chain"
 	"catenary/embedded"
 	"catenary/es"
@@ -81,7 +82,7 @@ func exitCode(err error) int {
 		return statusCode(refused.Status)
 	case is(errStale):
 		return exitStale
-	case is(errUsage, es.ErrName, natsconn.ErrConfig, embedded.ErrConfig, audit.ErrInvalid, dispatch.ErrTooLarge):
+	case is(errUsage, es.ErrName, natsconn.ErrConfig, embedded.ErrConfig, audit.ErrInvalid, dispatch.ErrTooLarge, proof.ErrMalformed):
 		return exitUsage
 	case is(natsconn.ErrDenied, dispatch.ErrDenied):
 		return exitDenied
@@ -89,7 +90,7 @@ func exitCode(err error) int {
 		return exitNotFound
 	case is(errNotStanding):
 		return exitRefused
-	case is(natsconn.ErrUnreachable, dispatch.ErrNoWriter, audit.ErrNoService, es.ErrUnavailable, nats.ErrConnectionClosed):
+	case is(natsconn.ErrUnreachable, dispatch.ErrNoWriter, audit.ErrNoService, proof.ErrNoService, es.ErrUnavailable, nats.ErrConnectionClosed):
 		return exitUnreachable
 	case is(dispatch.ErrTimeout, audit.ErrTimeout, chain.ErrBehind, context.DeadlineExceeded):
 		return exitTimedOut

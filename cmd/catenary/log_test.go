@@ -51,7 +51,7 @@ func TestLog(t *testing.T) {
 		t.Errorf("events before the test are %+v", found)
 	}
 	for args, want := range map[string]string{
-		"--aggregate assignments":              "no such events: the aggregates are assignment, build,",
+		"--aggregate assignments":              "no such events: the aggregates are actor, assignment, build,",
 		"--aggregate lease":                    "no such events\n",
 		"--key log-nobody":                     "no such events\n",
 		"--key log-node --aggregate freeze":    "no such events\n",

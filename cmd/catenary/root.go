@@ -61,7 +61,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(
 		a.upCommand(), a.repairCommand(), a.rebuildCommand(),
 		a.sendCommand(), a.recordCommand(), a.assignCommand(), a.unassignCommand(), a.importCommand(), a.parkedCommand(),
-		a.getCommand(), a.historyCommand(), a.logCommand(), a.receiptCommand(), a.verifyCommand(),
+		a.getCommand(), a.historyCommand(), a.logCommand(), a.receiptCommand(), a.verifyCommand(), a.auditCommand(),
 		a.projectionsCommand(),
 		a.versionCommand(),
 		&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodesHelp},
