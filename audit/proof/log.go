@@ -227,7 +227,7 @@ func (l *Log) takeUp(ctx context.Context, anew bool) (Checkpoint, error) {
 	if err != nil {
 		return c, err
 	}
-	head, err := headAt(ctx, l.cfg.Events, uint64(t.size))
+	head, err := es.HeadAt(ctx, l.cfg.Events, uint64(t.size))
 	if err != nil {
 		return c, err
 	}
@@ -254,7 +254,7 @@ func Fits(ctx context.Context, events es.Store, c Checkpoint) error {
 	if tail < c.Size {
 		return markf(ErrShortened, "a checkpoint was signed over %d events, but the stream ends at event %d", c.Size, tail)
 	}
-	head, err := headAt(ctx, events, c.Size)
+	head, err := es.HeadAt(ctx, events, c.Size)
 	if err != nil {
 		return err
 	}
@@ -262,27 +262,6 @@ func Fits(ctx context.Context, events es.Store, c Checkpoint) error {
 		return markf(ErrForked, "a checkpoint was signed over event %d with the hash %.16s…, but the stream's event %d has the hash %.16s…", c.Size, c.Head, c.Size, head.Hash)
 	}
 	return nil
-}
-
-// headAt gives the head that the event at a sequence says it is.
-func headAt(ctx context.Context, events es.Store, sequence uint64) (es.Head, error) {
-	if sequence == 0 {
-		return es.Head{}, nil
-	}
-	m, err := events.Get(ctx, sequence)
-	if errors.Is(err, es.ErrNotFound) {
-		return es.Head{}, errors.Mark(errors.Wrapf(err, "event %d is missing in the stream", sequence), es.ErrBrokenChain)
-	}
-	if err != nil {
-		return es.Head{}, err
-	}
-	h := es.Head{Sequence: sequence}
-	if values := m.Header[es.HeaderHash]; len(values) == 1 {
-		if h.Hash, err = es.ParseHash(values[0]); err == nil {
-			return h, nil
-		}
-	}
-	return es.Head{}, errors.Mark(errors.Newf("event %d on %s carries no hash", sequence, m.Subject), es.ErrBrokenChain)
 }
 
 // take puts an event into the tree, compares the tree with the expected checkpoint when it is there, and signs when it is time.
@@ -457,7 +436,7 @@ func (l *Log) Prove(ctx context.Context, sequence uint64) (Inclusion, error) {
 	if err != nil {
 		return Inclusion{}, err
 	}
-	before, err := headAt(ctx, l.cfg.Events, sequence-1)
+	before, err := es.HeadAt(ctx, l.cfg.Events, sequence-1)
 	if err != nil {
 		return Inclusion{}, err
 	}

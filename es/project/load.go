@@ -45,7 +45,7 @@ func (w *worker) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	head, err := headAt(ctx, w.cfg.Store, at.event)
+	head, err := es.HeadAt(ctx, w.cfg.Store, at.event)
 	if err != nil {
 		return err
 	}

@@ -151,28 +151,7 @@ func (r *Runner) lowest(ctx context.Context) (es.Head, error) {
 	if err != nil {
 		return es.Head{}, err
 	}
-	return headAt(ctx, r.cfg.Store, tail)
-}
-
-// headAt gives the head of the chain at an event, from which what follows can be verified.
-func headAt(ctx context.Context, store es.Store, sequence uint64) (es.Head, error) {
-	if sequence == 0 {
-		return es.Head{}, nil
-	}
-	m, err := store.Get(ctx, sequence)
-	if errors.Is(err, es.ErrNotFound) {
-		return es.Head{}, errors.Mark(errors.Wrapf(err, "event %d is missing in the stream", sequence), es.ErrBrokenChain)
-	}
-	if err != nil {
-		return es.Head{}, err
-	}
-	h := es.Head{Sequence: sequence}
-	if values := m.Header[es.HeaderHash]; len(values) == 1 {
-		if h.Hash, err = es.ParseHash(values[0]); err == nil {
-			return h, nil
-		}
-	}
-	return es.Head{}, errors.Mark(errors.Newf("event %d on %s carries no hash", sequence, m.Subject), es.ErrBrokenChain)
+	return es.HeadAt(ctx, r.cfg.Store, tail)
 }
 
 // read is the one reader of the stream. It gives errors marked [es.ErrBrokenChain].

@@ -199,16 +199,16 @@ func askWitnesses(ctx context.Context, nc *nats.Conn, store es.Store, snapshots 
 	if len(open) == 0 {
 		return nil, nil
 	}
-	head, err := headHash(ctx, store, tail)
+	head, err := es.HeadAt(ctx, store, tail)
 	if err != nil {
-		return nil, err
+		return nil, err // a loss over a damaged stream can't be accepted
 	}
-	loss.FoundHash = head
+	loss.FoundHash = head.Hash.String()
 	if accept != nil && accept.At == tail && accept.Reason != "" {
 		loss.Reason = accept.Reason
 		return loss, nil
 	}
-	refused := errors.Mark(errors.Newf("%s: it ends at event %d with the hash %.16s…, but\n  - %s\nnothing is recorded over it", ErrContradicted, tail, head, strings.Join(open, "\n  - ")), ErrContradicted)
+	refused := errors.Mark(errors.Newf("%s: it ends at event %d with the hash %.16s…, but\n  - %s\nnothing is recorded over it", ErrContradicted, tail, head.Hash, strings.Join(open, "\n  - ")), ErrContradicted)
 	if accept != nil && accept.At != tail {
 		return nil, errors.WithHintf(refused, "a loss was accepted at event %d, but the stream ends at event %d: look again at what is there", accept.At, tail)
 	}
@@ -237,19 +237,4 @@ func askForHoles(ctx context.Context, nc *nats.Conn) error {
 		first = info.State.Deleted[0]
 	}
 	return errors.Mark(errors.Newf("the event stream has events 1 to %d, but %d of them are missing, such as event %d: its files were damaged", state.LastSeq, missing, first), es.ErrBrokenChain)
-}
-
-func headHash(ctx context.Context, store es.Store, sequence uint64) (string, error) {
-	if sequence == 0 {
-		return es.Hash{}.String(), nil
-	}
-	m, err := store.Get(ctx, sequence)
-	if err != nil {
-		return "", err
-	}
-	e, err := es.ReadEvent(m)
-	if err != nil {
-		return es.Hash{}.String(), nil // it is damaged, and verifying the chain says how
-	}
-	return e.Hash.String(), nil
 }
