@@ -30,6 +30,4 @@ type Refused struct {
 	Hint        string `json:"hint,omitempty"`
 	Causation   string `json:"causation,omitempty"`
 	Correlation string `json:"correlation,omitempty"`
-	// Excerpt is the beginning of the command's body.
-	Excerpt string `json:"excerpt,omitempty"`
 }

@@ -220,7 +220,7 @@ func (l *logged) refused(ctx context.Context, r *reading) ([]audit.Item, error) 
 		w.and(`(t."key" = ? AND t.aggregate = 'module' OR t.aggregate = 'assignment' AND t."key" LIKE ? ESCAPE '\')`, es.Key(q.Module), "%."+likely(es.Key(q.Module)))
 	}
 	for _, word := range textWords(q.Text) {
-		w.and(`concat_ws(' ', t."key", t.verb, t.code, t.message, t.hint, t.excerpt) LIKE ? ESCAPE '\'`, "%"+likely(word)+"%")
+		w.and(`concat_ws(' ', t."key", t.verb, t.code, t.message, t.hint) LIKE ? ESCAPE '\'`, "%"+likely(word)+"%")
 	}
 	if l.beforeRefused > 0 {
 		w.and("t.sequence < ?", int64(l.beforeRefused))

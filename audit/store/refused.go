@@ -10,16 +10,16 @@ import (
 )
 
 // refusedTable are the columns of refusal, in their order.
-const refusedTable = `sequence, recorded, command, digest, aggregate, "key", verb, actor, on_behalf_of, status, code, message, hint, causation, correlation, excerpt`
+const refusedTable = `sequence, recorded, command, digest, aggregate, "key", verb, actor, on_behalf_of, status, code, message, hint, causation, correlation`
 
 const refusedColumns = `t.sequence, t.recorded, t.command, t.digest, t.aggregate, t."key", t.verb, t.actor, t.on_behalf_of, t.status, t.code, t.message, t.hint,
- t.causation, t.correlation, t.excerpt`
+ t.causation, t.correlation`
 
 func scanRefused(scan func(...any) error) (audit.Refused, error) {
 	var f audit.Refused
 	var recorded instant
 	texts := []*string{
-		&f.Command, &f.Digest, &f.Aggregate, &f.Key, &f.Verb, &f.Actor, &f.OnBehalfOf, &f.Status, &f.Code, &f.Message, &f.Hint, &f.Causation, &f.Correlation, &f.Excerpt,
+		&f.Command, &f.Digest, &f.Aggregate, &f.Key, &f.Verb, &f.Actor, &f.OnBehalfOf, &f.Status, &f.Code, &f.Message, &f.Hint, &f.Causation, &f.Correlation,
 	}
 	values := make([]sql.NullString, len(texts))
 	into := []any{&f.Sequence, &recorded}
@@ -56,10 +56,10 @@ func (s *Store) AddRefused(ctx context.Context, earliest uint64, refused ...audi
 			return errors.Wrap(err, "let old refused commands go")
 		}
 		for _, f := range refused {
-			_, err := w.conn.ExecContext(ctx, "INSERT OR IGNORE INTO refusal ("+refusedTable+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			_, err := w.conn.ExecContext(ctx, "INSERT OR IGNORE INTO refusal ("+refusedTable+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 				int64(f.Sequence), int64(instantOf(f.Recorded)), nullText(f.Command), nullText(f.Digest), nullText(f.Aggregate), nullText(f.Key), nullText(f.Verb),
 				nullText(f.Actor), nullText(f.OnBehalfOf), f.Status, nullText(f.Code), nullText(f.Message), nullText(f.Hint), nullText(f.Causation),
-				nullText(f.Correlation), nullText(f.Excerpt))
+				nullText(f.Correlation))
 			if err != nil {
 				return errors.Wrapf(err, "take in refused command %d", f.Sequence)
 			}

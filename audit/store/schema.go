@@ -203,7 +203,6 @@ func tables() []table {
 				{name: "hint", kind: "TEXT"},
 				{name: "causation", kind: "TEXT"},
 				{name: "correlation", kind: "TEXT"},
-				{name: "excerpt", kind: "TEXT"},
 			},
 		},
 		{

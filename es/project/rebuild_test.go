@@ -101,8 +101,8 @@ func TestRebuildUnderLoad(t *testing.T) {
 			s, g := store(t, history(200)...), &projecttest.Generations{}
 			r := start(t, kept(s, g, newSums, newEverything))
 			r.wait(200)
+			c.spoil(&g.Of("sums").Bucket) // what is forged is older than what stood, so nobody reads before it
 			endWatch, endLoad := watch(t, g, "sums", "t1", "t3", "s1"), load(t, s)
-			c.spoil(&g.Of("sums").Bucket)
 			result := r.rebuilt("sums", c.options)
 			last := endLoad()
 			p := r.wait(last)

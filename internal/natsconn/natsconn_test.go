@@ -270,6 +270,8 @@ func TestWithDenial(t *testing.T) {
 		_, err := js.CreateStream(testContext(t), topology.Bucket(b, s.Options()))
 		check(t, err)
 	}
+	_, err = js.CreateStream(testContext(t), topology.Views(s.Options()))
+	check(t, err)
 	_, err = js.CreateStream(testContext(t), topology.Actors(s.Options()))
 	check(t, err)
 	check(t, s.EnsureMirrors(testContext(t)))

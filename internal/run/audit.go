@@ -11,9 +11,11 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
 
+	"catenary/audit"
 	"catenary/audit/store"
 	"catenary/chain"
 	"catenary/es"
+	"catenary/es/dispatch"
 	"catenary/es/natskv"
 	"catenary/events"
 	"catenary/internal/topology"
@@ -23,7 +25,7 @@ import (
 const AuditFile = "audit.db"
 
 // newAuditStore makes the audit store in a file. It gives errors for a folder that can't be made.
-func newAuditStore(nc *nats.Conn, path string, stream es.Store, now func() time.Time, log *slog.Logger) (*store.Store, error) {
+func newAuditStore(nc *nats.Conn, streams topology.Options, path string, stream es.Store, now func() time.Time, log *slog.Logger) (*store.Store, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, errors.Wrap(err, "folder of the audit store")
 	}
@@ -31,8 +33,49 @@ func newAuditStore(nc *nats.Conn, path string, stream es.Store, now func() time.
 		Path: path, Events: stream, Registry: events.Registry(), Clock: now, Logger: log.With("component", "audit store"),
 		Feeds: []store.Feed{
 			func(ctx context.Context, s *store.Store) error { return feedActors(ctx, nc, s) },
+			func(ctx context.Context, s *store.Store) error { return feedRefused(ctx, nc, streams, s) },
 		},
 	})
+}
+
+// lookEvery is how many refused commands are taken in before it is asked again which the stream has let go.
+const lookEvery = 256
+
+// feedRefused brings refused commands into the audit store, until the context ends.
+func feedRefused(ctx context.Context, nc *nats.Conn, streams topology.Options, s *store.Store) error {
+	refused, err := dispatch.OpenRefused(ctx, nc, topology.Refused(streams))
+	if err != nil {
+		return err
+	}
+	through, err := s.RefusedThrough(ctx)
+	if err != nil {
+		return err
+	}
+	var earliest uint64
+	taken := 0
+	for r, err := range refused.Follow(ctx, through) {
+		if err != nil {
+			return err
+		}
+		if taken%lookEvery == 0 {
+			if earliest, err = refused.Earliest(ctx); err != nil {
+				return err
+			}
+		}
+		taken++
+		if err := s.AddRefused(ctx, earliest, told(r)); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// told gives a refused command as questions tell it.
+func told(r dispatch.Refused) audit.Refused {
+	return audit.Refused{
+		Sequence: r.Sequence, Recorded: r.Recorded, Command: r.Command, Digest: r.Digest, Aggregate: r.Aggregate, Key: r.Key, Verb: r.Verb, Actor: r.Actor, OnBehalfOf: r.OnBehalfOf,
+		Status: string(r.Status), Code: r.Code, Message: r.Message, Hint: r.Hint, Causation: r.Causation, Correlation: r.Correlation,
+	}
 }
 
 // feedActors keeps the names of actors in the audit store what the directory says, until the context ends. An emptied entry goes

@@ -108,7 +108,7 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 		"query service": func(ctx context.Context) error { return serveQueries(ctx, nc, queries, c.Ready) },
 	}
 	if c.AuditFile != "" {
-		past, err := newAuditStore(nc, c.AuditFile, store, c.Now, log)
+		past, err := newAuditStore(nc, c.Streams, c.AuditFile, store, c.Now, log)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/errors"
@@ -53,7 +54,11 @@ func witnesses(ctx context.Context, nc *nats.Conn, snapshots dispatch.Snapshots)
 			all = append(all, checkpointWitness(c))
 		}
 	}
-	for _, name := range topology.ChainBuckets() {
+	names, err := chainBuckets(ctx, nc)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
 		w, err := bucketWitness(ctx, nc, name)
 		if err != nil {
 			return nil, err
@@ -71,6 +76,24 @@ func witnesses(ctx context.Context, nc *nats.Conn, snapshots dispatch.Snapshots)
 	}
 	all = append(all, events.Witness{Name: "snapshot", Sequence: sequence})
 	return all, errors.Wrap(base.Close(), "look at the newest snapshot")
+}
+
+// chainBuckets gives the buckets of views that there are, every generation of them.
+func chainBuckets(ctx context.Context, nc *nats.Conn) ([]string, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, errors.Wrap(err, "list the buckets")
+	}
+	var buckets []string
+	list := js.StreamNames(ctx)
+	for name := range list.Name() {
+		bucket, isBucket := strings.CutPrefix(name, topology.BucketStream(""))
+		if _, _, ours := topology.GenerationOf(bucket); isBucket && ours {
+			buckets = append(buckets, bucket)
+		}
+	}
+	slices.Sort(buckets)
+	return buckets, natsstore.ReadError(errors.Wrap(list.Err(), "list the buckets"))
 }
 
 func checkpointWitness(c proof.Checkpoint) events.Witness {

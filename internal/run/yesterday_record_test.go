@@ -12,6 +12,7 @@ import (
 	"catenary/commands"
 	"catenary/es"
 	"catenary/es/dispatch"
+	"catenary/es/estest"
 	"catenary/es/natsstore"
 	"catenary/events"
 	"catenary/internal/topology"
@@ -95,10 +96,37 @@ type step struct {
 	options dispatch.Options
 }
 
+// rarities appends the events that follow a loss, or the erasure of a person, which this chain has not gone through.
+func rarities(t *testing.T, c *storedChain) {
+	t.Helper()
+	store, err := natsstore.Open(t.Context(), c.nc, natsstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	registry := events.Registry()
+	chain := estest.Chain{Label: "rare"}
+	for _, fact := range []es.KeyedEvent{
+		{Ref: commands.StartWriter{}.Ref(), Data: events.WriterLossAccepted{Found: 3, FoundHash: "9f86", Witnesses: []events.Witness{{Name: "snapshot", Sequence: 5}}, Reason: "the disk broke"}},
+		{Ref: es.Ref{Aggregate: "actor", Key: "3f1f6f5b-1a22-4e4f-8a9b-3f1f6f5b1a22"}, Data: events.ActorForgotten{Reason: "she asked for it"}},
+	} {
+		name, body, err := registry.Encode(fact.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := chain.Head
+		m := chain.Seal(&es.Event{Ref: fact.Ref, Type: name, Version: 1, Body: body})
+		if err := es.Wait(t.Context(), store.Append(t.Context(), after, []es.Message{m})); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // record runs a chain of today through the commands, and keeps what it has stored.
 func record(t *testing.T, dir string) {
 	t.Helper()
 	c := startStored(t)
+	rarities(t, c)
 	c.write(t)
 	client := commands.NewClient(dispatch.NewClient(c.nc))
 	var last uint64
