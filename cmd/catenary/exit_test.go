@@ -57,7 +57,7 @@ func TestExitCodes(t *testing.T) {
 		{"assign exit-node exit-module --package p@1 --expect-version 1e5", exitUsage, "decimal"},
 		{"assign exit-node exit-module --package p@1 --expect-version 0x1", exitUsage, "decimal"},
 		{"get assignments --cursor a..b", exitUsage, "cursor"},
-		{"get node exit-node --as-of yesterday", exitUsage, "RFC 3339"},
+		{"get node exit-node --as-of someday", exitUsage, "RFC 3339"},
 		{"assign exit-node exit-module", exitUsage, "--package"},
 		{"assign exit-node exit-module --package p", exitUsage, "NAME@VERSION"},
 		{"assign exit-node exit-module --package p@1 --artifact sha256:1", exitUsage, "one of them"},

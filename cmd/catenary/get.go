@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/spf13/cobra"
 
+	"catenary/audit/when"
 	"catenary/chain"
 	"catenary/es"
 )
@@ -144,7 +145,7 @@ func (a *app) getOneCommand(k kind) *cobra.Command {
 	}
 	output := formatFlag(cmd, formatTable)
 	atLeast := atLeastFlag(cmd)
-	cmd.Flags().Var(timeFlag{a, &at}, "as-of", "as it was at this `time`: "+timesHelp)
+	a.timeVar(cmd.Flags(), &at, "as-of", "as it was at this `time`: "+when.Notation)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		names, err := k.parse(args)
 		if err != nil {

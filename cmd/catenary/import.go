@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/spf13/cobra"
 
+	"catenary/audit/when"
 	"catenary/chain"
 	"catenary/es"
 	"catenary/es/dispatch"
@@ -70,7 +71,7 @@ func (a *app) importDeliveriesCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&c.state, "state", "", "JSON `file` of what ran before the first row: {environment: {app: version}}")
-	flags.Var(timeFlag{a, &c.stateTime}, "state-time", "`time` that --state is true for: "+timesHelp)
+	a.timeVar(flags, &c.stateTime, "state-time", "`time` that --state is true for: "+when.Notation)
 	flags.StringVar(&c.source, "source", "", "`name` of the history; rows are told apart within it (default the file's name)")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "say what would be done, and do nothing")
 	flags.BoolVar(&c.strict, "strict", false, "record nothing when a line is no row, and stop at the first row that is refused")

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"catenary/audit"
+	"catenary/audit/when"
 	"catenary/chain"
 	"catenary/es"
 	"catenary/events"
@@ -42,8 +43,8 @@ func (a *app) logCommand() *cobra.Command {
 	flags.StringVar(&q.Aggregate, "aggregate", "", "only of this `aggregate`, such as assignment")
 	flags.StringVar(&key, "key", "", "only of this `key`")
 	flags.StringVar(&actor, "actor", "", "only by this `actor`, or on their behalf")
-	flags.Var(timeFlag{a, &q.Since}, "since", "only recorded at this `time` or later: "+timesHelp)
-	flags.Var(timeFlag{a, &q.Until}, "until", "only recorded at this `time` or before")
+	a.timeVar(flags, &q.Since, "since", "only recorded at this `time` or later: "+when.Notation)
+	a.timeVar(flags, &q.Until, "until", "only recorded at this `time` or before")
 	flags.Var(amount(&q.Limit, 1), "limit", "at most so many (default all; 10 to begin --follow with)")
 	flags.Var(version(&q.Before), "cursor", "go on after a page; the page before tells its `cursor`")
 	flags.BoolVar(&follow, "follow", false, "go on with new events as they are recorded")

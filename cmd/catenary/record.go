@@ -54,8 +54,8 @@ func (a *app) recordCommitCommand() *cobra.Command {
 	flags.StringVar(&c.Commit, "commit", "", "the commit's `hash`")
 	flags.StringVar(&c.Branch, "branch", "", "the `branch` it stands on")
 	flags.StringVar(&c.Author, "author", "", "who wrote it, by `name`")
-	flags.Var(timeFlag{a, &c.Merged}, "merged", "`time` it came onto the branch")
-	flags.Var(timeFlag{a, &c.Heard}, "heard", "`time` you were told")
+	a.timeVar(flags, &c.Merged, "merged", "`time` it came onto the branch")
+	a.timeVar(flags, &c.Heard, "heard", "`time` you were told")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		p := detectPipeline(a.Env)
 		fill(&c.Repository, p.repository)

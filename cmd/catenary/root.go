@@ -21,6 +21,9 @@ type app struct {
 	ran bool
 	// timeout bounds what is asked of the bus.
 	timeout time.Duration
+	// zone names the zone of times, as the flag has it; times are the flags that hold some.
+	zone  string
+	times []*timeFlag
 }
 
 const rootHelp = `Catenary remembers what runs where, and how it came there.
@@ -53,6 +56,7 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&a.bus.Context, "context", "", "`name` of a nats context (default NATS_CONTEXT, or the selected one)")
 	a.timeout = 30 * time.Second
 	flags.Var(patienceFlag{&a.timeout}, "timeout", "longest `span` of time to wait for the bus")
+	flags.StringVar(&a.zone, "zone", "", "time `zone` of what is read and shown, such as Europe/Berlin (default CATENARY_ZONE, or the machine's)")
 	root.AddGroup(
 		&cobra.Group{ID: groupRun, Title: "Run:"},
 		&cobra.Group{ID: groupWrite, Title: "Change:"},
@@ -82,6 +86,9 @@ const (
 func (a *app) watchRuns(cmd *cobra.Command) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if err := a.readTimes(); err != nil {
+				return err
+			}
 			a.ran = true
 			return run(cmd, args)
 		}

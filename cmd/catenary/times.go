@@ -1,90 +1,81 @@
 package main
 
 import (
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/cockroachdb/errors"
 	"github.com/spf13/pflag"
+
+	"catenary/audit/when"
 )
 
-// timesHelp is how a time is written on the command line.
-const timesHelp = "RFC 3339, a local date or time such as 2026-05-01 or 2026-05-01T07:34, or a span back from now such as 90m or 7d"
+// envZone names the zone that people read and write times in, for those who do not want their machine's.
+const envZone = "CATENARY_ZONE"
 
-// location is the zone people read and write times in.
+// location is the zone people read and write times in. It gives usage errors.
 func (a *app) location() (*time.Location, error) {
-	name := a.Env("TZ")
-	if name == "" {
-		return time.Local, nil
-	}
-	zone, err := time.LoadLocation(name)
-	if err != nil {
-		return nil, usagef("TZ is %q, which is no time zone: give one such as Europe/Berlin", name)
-	}
-	return zone, nil
-}
-
-// parseTime reads a time as timesHelp says. It gives usage errors.
-func (a *app) parseTime(text string) (time.Time, error) {
-	t, err := a.readTime(text)
-	if err == nil && t.Before(time.Unix(0, 0)) {
-		// Nothing is recorded for such times, and the zero time would mean that none is given.
-		return time.Time{}, usagef("%q lies before 1970, where the chain's time begins", text)
-	}
-	return t, err
-}
-
-func (a *app) readTime(text string) (time.Time, error) {
-	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		return t.UTC(), nil
-	}
-	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
-		return a.Now().Add(-d).UTC(), nil
-	}
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
-			return a.Now().Add(-time.Duration(n) * 24 * time.Hour).UTC(), nil
+	for _, from := range []struct{ what, name string }{{"--zone", a.zone}, {envZone, a.Env(envZone)}, {"TZ", a.Env("TZ")}} {
+		if from.name == "" {
+			continue
 		}
+		zone, err := when.Zone(from.name)
+		return zone, errors.Mark(errors.Wrap(err, from.what), errUsage)
 	}
+	return time.Local, nil
+}
+
+// parseTime reads a time in the notation of package when. It gives usage errors.
+func (a *app) parseTime(text string) (time.Time, error) {
 	zone, err := a.location()
 	if err != nil {
 		return time.Time{}, err
 	}
-	for _, layout := range []string{time.DateOnly, "2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", time.DateTime} {
-		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
-			return t.UTC(), nil
-		}
-	}
-	return time.Time{}, usagef("%q is not a time: write it as %s", text, timesHelp)
+	t, err := when.Parse(text, a.Now(), zone)
+	return t, errors.Mark(err, errUsage)
 }
 
-// timeFlag is a flag that holds a time.
+// timeFlag is a flag that holds a time. Its text is read once all flags are known, since the zone is one of them.
 type timeFlag struct {
-	app   *app
-	value *time.Time
+	name, text string
+	given      bool
+	value      *time.Time
 }
 
-var _ pflag.Value = timeFlag{}
+var _ pflag.Value = (*timeFlag)(nil)
 
-// String gives the time; empty when none was given.
-func (f timeFlag) String() string {
-	if f.value == nil || f.value.IsZero() {
-		return ""
-	}
-	return f.value.Format(time.RFC3339Nano)
+// timeVar adds a flag that holds a time. The value is there when the command runs.
+func (a *app) timeVar(flags *pflag.FlagSet, value *time.Time, name, usage string) {
+	f := &timeFlag{name: name, value: value}
+	a.times = append(a.times, f)
+	flags.Var(f, name, usage)
 }
 
-// Set reads the time.
-func (f timeFlag) Set(text string) error {
-	t, err := f.app.parseTime(text)
-	if err == nil {
+// readTimes reads the flags that hold times. It gives usage errors.
+func (a *app) readTimes() error {
+	for _, f := range a.times {
+		if !f.given {
+			continue
+		}
+		t, err := a.parseTime(f.text)
+		if err != nil {
+			return errors.Wrapf(err, "--%s", f.name)
+		}
 		*f.value = t
 	}
-	return err
+	return nil
+}
+
+// String gives the text.
+func (f *timeFlag) String() string { return f.text }
+
+// Set keeps the text.
+func (f *timeFlag) Set(text string) error {
+	f.text, f.given = text, true
+	return nil
 }
 
 // Type is shown in the help.
-func (f timeFlag) Type() string { return "time" }
+func (f *timeFlag) Type() string { return "time" }
 
 // patienceFlag is a flag that holds a span of time in which something can be done.
 type patienceFlag struct{ value *time.Duration }

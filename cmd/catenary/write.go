@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"catenary/audit/when"
 	"catenary/commands"
 	"catenary/es"
 	"catenary/es/dispatch"
@@ -37,7 +38,7 @@ func (a *app) writeFlags(cmd *cobra.Command) *writeFlags {
 	flags := cmd.Flags()
 	flags.StringVar(&w.options.ID, "id", "", "the command's `UUID`: sent again with the same one, it is done once (default a new one)")
 	flags.Var(version(&w.expected), "expect-version", "only if the record has this `version`; 0 if there shall be none yet")
-	flags.Var(timeFlag{a, &w.options.Effective}, "effective", "`time` since when it is so (default now): "+timesHelp)
+	a.timeVar(flags, &w.options.Effective, "effective", "`time` since when it is so (default now): "+when.Notation)
 	flags.BoolVar(&w.options.Backfill, "backfill", false, "only add to history, at the --effective time; what stands stays")
 	flags.StringVar(&w.options.OnBehalfOf, "on-behalf-of", "", "`name` of the person or system you act for")
 	addWait(flags, &w.wait, defaultWait, "`span` of time to wait until it can be read, such as 10s; false for none")
