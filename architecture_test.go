@@ -100,7 +100,9 @@ var importTable = []row{
 	{dir: "rollout", imports: []string{"audit", "chain", "events", "commands", "es", "es/dispatch", "es/process"}},
 	{dir: "agent", imports: []string{"audit", "chain", "events", "commands", "es", "es/dispatch"}, bus: anyFile},
 	{dir: "agent/*", imports: []string{"agent", "chain", "events", "commands", "es"}, bus: anyFile},
-	{dir: "internal/deliveries", imports: []string{"commands", "events", "es", "es/dispatch"}},
+	{dir: "internal/ndjson"},
+	{dir: "internal/deliveries", imports: []string{"internal/ndjson", "commands", "events", "es", "es/dispatch"}},
+	{dir: "internal/lineage", imports: []string{"internal/ndjson", "commands", "events", "es", "es/dispatch"}},
 
 	// Where it runs.
 	{dir: "embedded", imports: []string{"internal/streams", "internal/topology"}, bus: anyFile, server: true},

@@ -20,6 +20,7 @@ import (
 	"catenary/es"
 	"catenary/es/dispatch"
 	"catenary/internal/deliveries"
+	"catenary/internal/ndjson"
 )
 
 const importHelp = `Deliveries reads a delivery history: one JSON object a line, plain or packed by gzip, from a file or from standard input (-).
@@ -106,7 +107,7 @@ type importPlan struct {
 }
 
 func (a *app) importDeliveries(ctx context.Context, c importConfig, file string) (err error) {
-	source, err := deliveries.OpenSource(file, a.Stdin)
+	source, err := ndjson.Open(file, a.Stdin)
 	if err != nil {
 		return err
 	}

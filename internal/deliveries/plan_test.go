@@ -2,6 +2,8 @@ package deliveries
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,8 +12,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"catenary/internal/ndjson"
 	"catenary/internal/realdata"
 )
+
+// file is a source in a file of its own.
+func file(t *testing.T, name string, content []byte) *ndjson.Source {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := ndjson.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
 
 // row is a deployment at so many seconds.
 func row(second int, environment, app, version string) Row {
@@ -164,7 +181,7 @@ func TestRealHistories(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := OpenSource(dir+"/govuk/"+name, nil)
+			s, err := ndjson.Open(dir+"/govuk/"+name, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -180,7 +197,7 @@ func TestRealHistories(t *testing.T) {
 }
 
 func BenchmarkExamine(b *testing.B) {
-	s, err := OpenSource(realdata.Dir(b)+"/govuk/full-2024-01_2026-07-slim.ndjson.gz", nil)
+	s, err := ndjson.Open(realdata.Dir(b)+"/govuk/full-2024-01_2026-07-slim.ndjson.gz", nil)
 	if err != nil {
 		b.Fatal(err)
 	}

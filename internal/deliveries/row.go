@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/errors"
+
+	"catenary/internal/ndjson"
 )
 
 // Kind is what a row says happened.
@@ -54,7 +56,7 @@ func ParseRow(line []byte) (Row, error) {
 	var r Row
 	var seen fieldSet
 	var at string
-	err := scanObject(line, func(name, value []byte) error {
+	err := ndjson.ScanObject(line, func(name, value []byte) error {
 		field, known := rowFields[string(name)]
 		if !known {
 			return nil
@@ -66,7 +68,7 @@ func ParseRow(line []byte) (Row, error) {
 		if null && field.optional() {
 			return nil
 		}
-		s, err := text(value)
+		s, err := ndjson.Text(value)
 		if err != nil {
 			return errors.Wrapf(err, "field %s", name)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"catenary/es"
 	"catenary/es/dispatch"
+	"catenary/internal/ndjson"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -352,12 +353,12 @@ func drawHistory(t *rapid.T, keys map[[2]string][]string) Input {
 }
 
 // source is a history of rows that goes away with the test.
-func source(t rapid.TB, rows ...Row) *Source {
+func source(t rapid.TB, rows ...Row) *ndjson.Source {
 	var lines []string
 	for _, r := range rows {
 		lines = append(lines, write(r))
 	}
-	s, err := OpenSource(Standard, strings.NewReader(strings.Join(lines, "\n")))
+	s, err := ndjson.Open(ndjson.Standard, strings.NewReader(strings.Join(lines, "\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +389,7 @@ func BenchmarkRun(b *testing.B) {
 	for i := range 20000 {
 		lines = append(lines, write(row(i, "e", fmt.Sprint("a", i%200), fmt.Sprint(i))))
 	}
-	s, err := OpenSource(Standard, strings.NewReader(strings.Join(lines, "\n")))
+	s, err := ndjson.Open(ndjson.Standard, strings.NewReader(strings.Join(lines, "\n")))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"catenary/internal/ndjson"
 	"catenary/internal/realdata"
 )
 
@@ -41,12 +42,12 @@ func TestSchemaTakesRealRows(t *testing.T) {
 	for _, name := range []string{"deliveries-2026-05-07.ndjson.gz", "full-2024-01_2026-07-slim.ndjson.gz"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			source, err := OpenSource(filepath.Join(dir, "govuk", name), nil)
+			source, err := ndjson.Open(filepath.Join(dir, "govuk", name), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			rows := 0
-			err = source.lines(func(number int, line []byte, broken error) error {
+			err = source.Lines(func(number int, line []byte, broken error) error {
 				// Every seventh row has every kind and every switch among them, in a seventh of the time.
 				if rows++; rows%7 != 0 {
 					return broken

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/errors"
+
+	"catenary/internal/ndjson"
 )
 
 // MaxStateBytes bounds a state file, which is read as a whole: a hundred thousand apps fit.
@@ -34,20 +36,20 @@ func ReadState(r io.Reader, at time.Time) (State, error) {
 		return State{}, errors.Newf("the state file is over %d bytes, which is the limit: split it", MaxStateBytes)
 	}
 	s := State{At: at.UTC()}
-	err = scanObject(body, func(name, apps []byte) error {
-		environment, err := text(name)
+	err = ndjson.ScanObject(body, func(name, apps []byte) error {
+		environment, err := ndjson.Text(name)
 		if err != nil {
 			return err
 		}
 		if apps[0] != '{' {
-			return errors.Newf("environment %q: %s is no object of apps and versions", environment, abridge(apps))
+			return errors.Newf("environment %q: %s is no object of apps and versions", environment, ndjson.Abridge(apps))
 		}
-		return scanObject(apps, func(name, value []byte) error {
-			app, err := text(name)
+		return ndjson.ScanObject(apps, func(name, value []byte) error {
+			app, err := ndjson.Text(name)
 			if err != nil {
 				return err
 			}
-			version, err := text(value)
+			version, err := ndjson.Text(value)
 			if err == nil && version == "" {
 				err = errors.New("the version is empty")
 			}

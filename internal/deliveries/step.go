@@ -10,13 +10,14 @@ import (
 	"catenary/es"
 	"catenary/es/dispatch"
 	"catenary/events"
+	"catenary/internal/ndjson"
 )
 
 // Input is all that an import reads.
 type Input struct {
 	// Name is part of every command's id. Empty means the source's own name.
 	Name   string
-	Source *Source
+	Source *ndjson.Source
 	// State is what ran before the first row, nil when nothing is said about that.
 	State *State
 }
@@ -88,7 +89,7 @@ func (in Input) walk(report func(Problem) error, yield func(step) error) error {
 			return err
 		}
 	}
-	return in.Source.lines(func(number int, line []byte, broken error) error {
+	return in.Source.Lines(func(number int, line []byte, broken error) error {
 		if broken != nil {
 			return report(Problem{Line: number, Kind: ProblemBroken, Message: broken.Error()})
 		}

@@ -1,4 +1,4 @@
-package deliveries
+package ndjson
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ type line struct {
 func readAll(t *testing.T, s *Source) ([]line, error) {
 	t.Helper()
 	var got []line
-	err := s.lines(func(number int, text []byte, broken error) error {
+	err := s.Lines(func(number int, text []byte, broken error) error {
 		got = append(got, line{number, string(text), broken != nil})
 		return nil
 	})
@@ -47,7 +47,7 @@ func file(t *testing.T, name string, content []byte) *Source {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := OpenSource(path, nil)
+	s, err := Open(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestSourceLines(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			stdin, err := OpenSource(Standard, strings.NewReader(c.text))
+			stdin, err := Open(Standard, strings.NewReader(c.text))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +109,7 @@ func TestSourceName(t *testing.T) {
 
 func TestSourceLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
-	s, err := OpenSource(Standard, strings.NewReader("a\n"))
+	s, err := Open(Standard, strings.NewReader("a\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,32 +127,10 @@ func TestSourceThatEndsEarly(t *testing.T) {
 	if _, err := readAll(t, file(t, "h.gz", whole[:len(whole)-12])); err == nil || !strings.Contains(err.Error(), "at line") {
 		t.Errorf("a cut file gave %v, want an error with the line", err)
 	}
-	if _, err := OpenSource(filepath.Join(t.TempDir(), "none"), nil); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Open(filepath.Join(t.TempDir(), "none"), nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing file gave %v", err)
 	}
-	if _, err := OpenSource(t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+	if _, err := Open(t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a folder gave %v", err)
-	}
-}
-
-func TestReadState(t *testing.T) {
-	t.Parallel()
-	at := row(1, "e", "a", "1").At
-	got, err := ReadState(strings.NewReader(`{"production":{"b":"1.20","a":"012"},"integration":{"b":"NaN"},"empty":{}}`), at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := State{At: at, Pairs: []Pair{{"integration", "b", "NaN"}, {"production", "a", "012"}, {"production", "b", "1.20"}}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("state (-want +got):\n%s", diff)
-	}
-	for text, want := range map[string]string{
-		`[]`: "not a JSON object", `{"e":"x"}`: `environment "e"`, `{"e":{"a":1.20}}`: "1.20 is no string", `{"e":{"a":""}}`: "version is empty",
-		`{"e":{"a":"1"},"e":{"a":"2"}}`: "stands there twice", `{"e":{"a":"1","a":"2"}}`: "stands there twice", `{`: "not JSON",
-		`{"e":{"a":"` + strings.Repeat("x", MaxStateBytes) + `"}}`: "the limit",
-	} {
-		if _, err := ReadState(strings.NewReader(text), at); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.40s: got %v, want an error with %q", text, err, want)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package deliveries
+package ndjson
 
 import (
 	"bytes"
@@ -8,10 +8,10 @@ import (
 	"github.com/cockroachdb/errors"
 )
 
-// scanObject calls visit for each member of the one JSON object that line is, in order. Unlike encoding/json it matches
+// ScanObject calls visit for each member of the one JSON object that line is, in order. Unlike encoding/json it matches
 // names exactly and loses no text: what is not valid UTF-8, or half of a surrogate pair, is an error and not U+FFFD.
 // The value is valid JSON without space around it.
-func scanObject(line []byte, visit func(name, value []byte) error) error {
+func ScanObject(line []byte, visit func(name, value []byte) error) error {
 	if !utf8.Valid(line) {
 		return errors.New("not valid UTF-8")
 	}
@@ -74,10 +74,10 @@ func valueLen(b []byte) int {
 	return len(b)
 }
 
-// text gives the string a JSON value is.
-func text(value []byte) (string, error) {
+// Text gives the string a JSON value is.
+func Text(value []byte) (string, error) {
 	if value[0] != '"' {
-		return "", errors.Newf("%s is no string: put it in quotes", abridge(value))
+		return "", errors.Newf("%s is no string: put it in quotes", Abridge(value))
 	}
 	inner := value[1 : len(value)-1]
 	if bytes.IndexByte(inner, '\\') < 0 {
@@ -115,7 +115,7 @@ func pairedSurrogates(inner []byte) error {
 		low = unit >= 0xD800 && unit <= 0xDBFF
 	}
 	if low {
-		return errors.Newf("%s has half a surrogate pair, which is no character", abridge(inner))
+		return errors.Newf("%s has half a surrogate pair, which is no character", Abridge(inner))
 	}
 	return nil
 }
@@ -133,8 +133,8 @@ func hex4(b []byte) int {
 	return n
 }
 
-// abridge shortens what an error quotes.
-func abridge(b []byte) string {
+// Abridge shortens what an error quotes.
+func Abridge(b []byte) string {
 	const most = 60
 	if len(b) <= most {
 		return string(b)

@@ -1,4 +1,4 @@
-package deliveries
+package ndjson
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ import (
 
 func scanned(line string) (map[string]string, error) {
 	got := map[string]string{}
-	err := scanObject([]byte(line), func(name, value []byte) error {
+	err := ScanObject([]byte(line), func(name, value []byte) error {
 		got[string(name)] = string(value)
 		return nil
 	})
@@ -69,16 +69,16 @@ func TestText(t *testing.T) {
 	for value, want := range map[string]string{
 		`"plain"`: "plain", `"a\nb\u00e9\"\\"`: "a\nbé\"\\", `"\ud83d\ude80"`: "🚀", `"🚀"`: "🚀", `"\ufffd"`: "\uFFFD", `"\\ud83d"`: `\ud83d`,
 	} {
-		if got, err := text([]byte(value)); err != nil || got != want {
-			t.Errorf("text(%s) = %q, %v; want %q", value, got, err, want)
+		if got, err := Text([]byte(value)); err != nil || got != want {
+			t.Errorf("Text(%s) = %q, %v; want %q", value, got, err, want)
 		}
 	}
 	for value, want := range map[string]string{
 		`1.20`: "is no string", `true`: "is no string", `{}`: "is no string",
 		`"\ud83d"`: "half a surrogate", `"\ud83dx"`: "half a surrogate", `"\ude80"`: "half a surrogate", `"\ud83d\n"`: "half a surrogate", `"\ud83d\ud83d\ude80"`: "half a surrogate",
 	} {
-		if got, err := text([]byte(value)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("text(%s) = %q, %v; want an error with %q", value, got, err, want)
+		if got, err := Text([]byte(value)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Text(%s) = %q, %v; want an error with %q", value, got, err, want)
 		}
 	}
 }
@@ -97,16 +97,16 @@ func FuzzScanObject(f *testing.F) {
 		wantErr := json.Unmarshal(line, &want)
 		object := wantErr == nil && want != nil && utf8.Valid(line)
 		got := map[string]string{}
-		err := scanObject(line, func(name, value []byte) error {
+		err := ScanObject(line, func(name, value []byte) error {
 			var key string
 			if err := json.Unmarshal(name, &key); err != nil {
 				t.Fatalf("name %q is no string: %v", name, err)
 			}
 			got[key] = string(value)
-			if s, err := text(value); err == nil {
+			if s, err := Text(value); err == nil {
 				var std string
 				if err := json.Unmarshal(value, &std); err != nil || std != s {
-					t.Fatalf("text(%s) = %q, encoding/json says %q, %v", value, s, std, err)
+					t.Fatalf("Text(%s) = %q, encoding/json says %q, %v", value, s, std, err)
 				}
 			}
 			return nil

@@ -1,4 +1,4 @@
-package deliveries
+package ndjson
 
 import (
 	"bufio"
@@ -18,7 +18,7 @@ const MaxLineBytes = 1 << 20
 // Standard names the standard input as a source.
 const Standard = "-"
 
-// Source is a delivery history in a file. It is read more than once, so standard input is first put into a file that goes
+// Source is a file of rows. It is read more than once, so standard input is first put into a file that goes
 // away with the source.
 type Source struct {
 	// Name is the source's own name: the file's, without folder and .gz, so that packing it makes no other source of it.
@@ -28,19 +28,19 @@ type Source struct {
 	spooled bool
 }
 
-// OpenSource returns the source at path; for [Standard] it reads all of stdin. It gives errors for a file that can't be
+// Open returns the source at path; for [Standard] it reads all of stdin. It gives errors for a file that can't be
 // read.
-func OpenSource(path string, stdin io.Reader) (*Source, error) {
+func Open(path string, stdin io.Reader) (*Source, error) {
 	if path == Standard {
 		return spool(stdin)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, errors.Wrap(err, "open the delivery history")
+		return nil, errors.Wrap(err, "open the file of rows")
 	}
 	info, err := f.Stat()
 	if err = errors.CombineErrors(err, f.Close()); err != nil {
-		return nil, errors.Wrap(err, "open the delivery history")
+		return nil, errors.Wrap(err, "open the file of rows")
 	}
 	if !info.Mode().IsRegular() {
 		return nil, errors.Newf("%s is not a regular file: it is read more than once; give other input to standard input (%s)", path, Standard)
@@ -49,7 +49,7 @@ func OpenSource(path string, stdin io.Reader) (*Source, error) {
 }
 
 func spool(stdin io.Reader) (*Source, error) {
-	f, err := os.CreateTemp("", "catenary-import-*")
+	f, err := os.CreateTemp("", "catenary-rows-*")
 	if err != nil {
 		return nil, errors.Wrap(err, "keep standard input in a file")
 	}
@@ -72,12 +72,12 @@ func (s *Source) Close() error {
 // errLineTooLong is the reason why a line is no row; reading goes on after it.
 var errLineTooLong = errors.Newf("the line is over %d bytes, which is the limit", MaxLineBytes)
 
-// lines gives each line that is not empty, with its number from 1. The bytes are only good until yield returns. A line that
+// Lines gives each line that is not empty, with its number from 1. The bytes are only good until yield returns. A line that
 // is too long is given as an error beside nil. What it returns itself is an error of the file as a whole.
-func (s *Source) lines(yield func(number int, line []byte, broken error) error) error {
+func (s *Source) Lines(yield func(number int, line []byte, broken error) error) error {
 	f, err := os.Open(s.path)
 	if err != nil {
-		return errors.Wrap(err, "read the delivery history")
+		return errors.Wrap(err, "read the file")
 	}
 	// Nothing was written, so there is nothing that closing could lose.
 	defer func() { _ = f.Close() }()
