@@ -15,6 +15,7 @@ import (
 	"catenary/embedded"
 	"catenary/es"
 	"catenary/es/dispatch"
+	"catenary/internal/lineage"
 	"catenary/internal/natsconn"
 )
 
@@ -82,7 +83,7 @@ func exitCode(err error) int {
 		return statusCode(refused.Status)
 	case is(errStale):
 		return exitStale
-	case is(errUsage, es.ErrName, natsconn.ErrConfig, embedded.ErrConfig, audit.ErrInvalid, dispatch.ErrTooLarge, proof.ErrMalformed):
+	case is(errUsage, es.ErrName, natsconn.ErrConfig, embedded.ErrConfig, audit.ErrInvalid, dispatch.ErrTooLarge, proof.ErrMalformed, lineage.ErrNoLineage):
 		return exitUsage
 	case is(natsconn.ErrDenied, dispatch.ErrDenied):
 		return exitDenied

@@ -20,6 +20,7 @@ import (
 	"catenary/es"
 	"catenary/es/dispatch"
 	"catenary/internal/deliveries"
+	"catenary/internal/lineage"
 	"catenary/internal/ndjson"
 )
 
@@ -37,8 +38,6 @@ const (
 	importWait = time.Minute
 	// importStep is how long one question about it is kept open.
 	importStep = 2 * time.Second
-	// mostProblems bounds the problems that are shown and listed one by one; the counts have them all.
-	mostProblems = 1000
 	// commandTimeout is how long one command waits for its answer before it is sent again: longer than the writer's patience,
 	// so that the writer's own word comes first.
 	commandTimeout = dispatch.DefaultTimeout
@@ -58,7 +57,7 @@ type importConfig struct {
 }
 
 func (a *app) importCommand() *cobra.Command {
-	return group(&cobra.Command{Use: "import", Short: "Bring in a history from elsewhere", GroupID: groupWrite}, a.importDeliveriesCommand())
+	return group(&cobra.Command{Use: "import", Short: "Bring in a history from elsewhere", GroupID: groupWrite}, a.importDeliveriesCommand(), a.importLineageCommand())
 }
 
 func (a *app) importDeliveriesCommand() *cobra.Command {
@@ -120,7 +119,7 @@ func (a *app) importDeliveries(ctx context.Context, c importConfig, file string)
 	}
 	bar := a.newImportBar()
 	defer bar.end()
-	report := problemList{app: a, bar: bar}
+	report := newProblemList(bar, deliveryProblem)
 	plan, err := deliveries.Examine(in, c.strict, report.add)
 	if err != nil {
 		return err
@@ -135,12 +134,12 @@ func (a *app) importDeliveries(ctx context.Context, c importConfig, file string)
 	case unconfirmed != nil:
 		return es.Refuse("confirm-ended", unconfirmed.Error(), fmt.Sprintf("if that is meant, add --confirm-ended %d", plan.Ends))
 	case c.dryRun && plan.Broken > 0:
-		return notWhole(deliveries.Summary{Broken: plan.Broken})
+		return notWhole(0, plan.Broken)
 	case c.dryRun:
 		return nil
 	}
 	return a.withBus(ctx, slog.New(slog.DiscardHandler), func(ctx context.Context, s *session) error {
-		return a.runImport(ctx, s, c, in, plan, &report)
+		return a.runImport(ctx, s, c, in, plan, report)
 	})
 }
 
@@ -155,7 +154,7 @@ func readState(c importConfig) (*deliveries.State, error) {
 }
 
 // runImport sends what was planned, and says what became of it, however it ended.
-func (a *app) runImport(ctx context.Context, s *session, c importConfig, in deliveries.Input, plan deliveries.Plan, report *problemList) error {
+func (a *app) runImport(ctx context.Context, s *session, c importConfig, in deliveries.Input, plan deliveries.Plan, report *problemList[deliveries.Problem]) error {
 	pipeline, err := dispatch.NewPipeline(s.conn.Conn, commandTimeout)
 	if err != nil {
 		return err
@@ -174,20 +173,27 @@ func (a *app) runImport(ctx context.Context, s *session, c importConfig, in deli
 		return errors.CombineErrors(err, shown)
 	}
 	switch {
-	case errors.Is(err, deliveries.ErrStopped):
-		return errors.Mark(err, dispatch.ErrTimeout)
-	case errors.Is(err, context.Canceled):
-		return errors.WithHint(err, "run the same import again: it goes on where it was stopped")
 	case err != nil:
-		return err
+		return stoppedImport(err)
 	case !summary.Whole():
-		return notWhole(summary)
+		return notWhole(summary.Refused, summary.Broken)
 	}
 	return nil
 }
 
-func notWhole(s deliveries.Summary) error {
-	return errors.Newf("not all went in: %s refused, %s broken", count(s.Refused), count(s.Broken))
+// stoppedImport says of an import that ended before its end what that means.
+func stoppedImport(err error) error {
+	switch {
+	case errors.IsAny(err, deliveries.ErrStopped, lineage.ErrStopped):
+		return errors.Mark(err, dispatch.ErrTimeout)
+	case errors.Is(err, context.Canceled):
+		return errors.WithHint(err, "run the same import again: it goes on where it was stopped")
+	}
+	return err
+}
+
+func notWhole(refused, broken int) error {
+	return errors.Newf("not all went in: %s refused, %s broken", count(refused), count(broken))
 }
 
 // awaitImported waits until what was recorded can be read, as [app.awaitShown] does for a single command.
@@ -207,47 +213,6 @@ func (a *app) awaitImported(ctx context.Context, s *session, sequence uint64, wa
 			return
 		}
 	}
-}
-
-// problemList shows problems as they are found, and keeps the first ones.
-type problemList struct {
-	app  *app
-	bar  *importBar
-	list []deliveries.Problem
-	more int
-}
-
-func (p *problemList) add(problem deliveries.Problem) {
-	if len(p.list) == mostProblems {
-		p.more++
-		return
-	}
-	p.list = append(p.list, problem)
-	where := "state file"
-	if problem.Line > 0 {
-		where = "line " + strconv.Itoa(problem.Line)
-	}
-	what := problem.Kind
-	if problem.Code != "" {
-		what += " (" + problem.Code + ")"
-	}
-	paint := red
-	if problem.Kind == deliveries.ProblemUnclear {
-		paint = yellow
-	}
-	p.bar.sayf("%s: %s: %s", where, p.app.paint(paint, what), printable(problem.Message))
-}
-
-// all gives what was kept, never nil. It says how many were not shown.
-func (p *problemList) all() []deliveries.Problem {
-	if p.more > 0 {
-		p.bar.sayf("and %s more problems", count(p.more))
-		p.more = 0
-	}
-	if p.list == nil {
-		return []deliveries.Problem{}
-	}
-	return p.list
 }
 
 func (a *app) showPlan(f format, p importPlan) error {
