@@ -90,6 +90,7 @@ var importTable = []row{
 	{dir: "projections/viewtest", imports: []string{"events", "es", "es/project", "es/project/projecttest"}, harness: true},
 	// The times that people write; whoever answers questions is given moments.
 	{dir: "audit/when", imports: []string{"internal/spelling"}, pure: true},
+	{dir: "audit/export", imports: []string{"audit", "events", "es"}},
 	{dir: "audit", imports: []string{"chain", "events", "es", "es/project", "internal/topology"}, bus: anyFile},
 	// One more place that the folds of events go to, and no other way of folding them.
 	{dir: "audit/store", imports: []string{"audit", "projections", "chain", "events", "es", "es/project"}},

@@ -31,12 +31,16 @@ const (
 	exitStale       = 7
 	exitTimedOut    = 9
 	exitUnreachable = 10
+	exitNotCompared = 11
+
+	// exitDiffers is what diff ends with when it has found a difference.
+	exitDiffers = 1
 )
 
 const exitCodesHelp = `Exit codes:
 
    0  ok: it is done, or was so already; with --durable: it is stored
-   1  failed: see the message; of a receipt: the command is parked or was discarded
+   1  failed: see the message; of a receipt: the command is parked or was discarded; of diff: the two differ
    2  usage: an argument, a flag or a field of the data is wrong; nothing was sent or recorded
    3  denied: the bus does not let this user do it
    4  not found: there is no such record
@@ -45,6 +49,7 @@ const exitCodesHelp = `Exit codes:
    7  shown, but perhaps out of date: a view has stopped or is behind, or nobody says how far it is; the message names it
    9  timed out: no answer came; a command may have been recorded. Send it again with the same --id to learn
   10  the bus, or the service on it that would answer, can't be reached; nothing was recorded
+  11  diff could not compare, for whatever reason but wrong usage
 `
 
 // errUsage marks what the person at the keyboard got wrong.
@@ -77,6 +82,10 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
+	case is(errStatesDiffer):
+		return exitDiffers
+	case is(errNotCompared) && !is(errUsage):
+		return exitNotCompared
 	case errors.As(err, &answered):
 		return statusCode(answered.answer.Status)
 	case errors.As(err, &refused):
@@ -87,11 +96,11 @@ func exitCode(err error) int {
 		return exitUsage
 	case is(natsconn.ErrDenied, dispatch.ErrDenied):
 		return exitDenied
-	case is(es.ErrNotFound):
+	case is(es.ErrNotFound, audit.ErrNotFound):
 		return exitNotFound
 	case is(errNotStanding):
 		return exitRefused
-	case is(natsconn.ErrUnreachable, dispatch.ErrNoWriter, audit.ErrNoService, proof.ErrNoService, es.ErrUnavailable, nats.ErrConnectionClosed):
+	case is(natsconn.ErrUnreachable, dispatch.ErrNoWriter, audit.ErrNoService, audit.ErrNoStore, audit.ErrStoreBehind, proof.ErrNoService, es.ErrUnavailable, nats.ErrConnectionClosed):
 		return exitUnreachable
 	case is(dispatch.ErrTimeout, audit.ErrTimeout, chain.ErrBehind, context.DeadlineExceeded):
 		return exitTimedOut
@@ -145,6 +154,13 @@ func (a *app) explain(cmd *cobra.Command, err error) {
 		message = "interrupted: " + message
 	}
 	a.sayf("%s %s", a.paint(red, "catenary:"), printable(message))
+	a.sayAll(hints)
+}
+
+// sayHints says what an error's hints say.
+func (a *app) sayHints(err error) { a.sayAll(errors.GetAllHints(err)) }
+
+func (a *app) sayAll(hints []string) {
 	for _, h := range hints {
 		a.sayf("  %s %s", a.paint(bold, "hint:"), printable(h))
 	}

@@ -50,7 +50,7 @@ func TestExitCodes(t *testing.T) {
 		{"get nodes exit-node --node exit-node", exitUsage, "one or the other"},
 		{"get nodes --limit -1", exitUsage, "limit"},
 		{"get nodes --limit 0", exitUsage, "from 1"},
-		{"log --cursor last", exitUsage, "decimal"},
+		{"log --limit 012x", exitUsage, "decimal"},
 		{"import deliveries - --in-flight 0", exitUsage, "from 1 to 8192"},
 		{"import deliveries - --in-flight 999999999", exitUsage, "from 1 to 8192"},
 		{"import deliveries - --confirm-ended all", exitUsage, "decimal"},

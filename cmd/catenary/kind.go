@@ -176,13 +176,7 @@ func commitCells(r chain.Commit, c cell) []string {
 }
 
 func buildCells(b chain.Build, c cell) []string {
-	outcome, published := "succeeded", ""
-	switch {
-	case b.State != "":
-		outcome = b.State
-	case b.Failed != "":
-		outcome = "failed: " + b.Failed
-	}
+	published := ""
 	if b.Published != nil {
 		published = showReference(*b.Published)
 	}
@@ -190,7 +184,7 @@ func buildCells(b chain.Build, c cell) []string {
 	if at.IsZero() {
 		at = b.Asked
 	}
-	return []string{b.ID, b.Module, shortCommit(b.Commit), outcome, published, c.time(at)}
+	return []string{b.ID, b.Module, shortCommit(b.Commit), outcomeOf(b.State, b.Failed), published, c.time(at)}
 }
 
 func publishedCells(p chain.Published, c cell) []string {

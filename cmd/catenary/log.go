@@ -12,62 +12,93 @@ import (
 	"github.com/spf13/cobra"
 
 	"catenary/audit"
-	"catenary/audit/when"
 	"catenary/chain"
 	"catenary/es"
 	"catenary/events"
 	"catenary/internal/topology"
 )
 
-const logHelp = `Log shows what was recorded: every event, newest first.
+const logHelp = `Log shows what was recorded, newest first: every event, and every command that was refused.
 
-A KEY is a name, or a key as it is stored (n1.web). An ACTOR is who did it or on whose behalf, by name or opaque id. With --follow
-the last events come oldest first, and then each new one as it is recorded, in JSON one object a line.`
+WORDS are looked for anywhere in an event: all of them, also as beginnings. A KEY is a name, or a key as it is stored (n1.web). An
+ACTOR is who did it or on whose behalf, by name or opaque id. With --follow the last events come oldest first, and then each new one
+as it is recorded, in JSON one object a line; refused commands are left out.
+` + questionHelp
 
 // followTail is how many events --follow begins with.
 const followTail = 10
 
+// logFlags are what a log is asked for beside the question's own fields.
+type logFlags struct {
+	key, actor, cursor      string
+	follow, refused, events bool
+}
+
 func (a *app) logCommand() *cobra.Command {
 	var q audit.LogQuestion
-	var key, actor string
-	var follow bool
+	var l logFlags
 	cmd := &cobra.Command{
-		Use: "log", Short: "Show what was recorded, newest first", Long: logHelp, GroupID: groupRead, Args: cobra.NoArgs,
+		Use: "log [WORDS...]", Short: "Show what was recorded and refused, newest first", Long: logHelp, GroupID: groupAsk,
 		Example: `  catenary log --limit 20
+  catenary log start page --since "last monday"
   catenary log --aggregate assignment --key n1.web
-  catenary log --actor ann --since 24h
+  catenary log --actor ann --node production --since 24h
+  catenary log --refused
   catenary log --follow`,
 	}
 	output := formatFlag(cmd, formatTable)
 	flags := cmd.Flags()
 	flags.StringVar(&q.Aggregate, "aggregate", "", "only of this `aggregate`, such as assignment")
-	flags.StringVar(&key, "key", "", "only of this `key`")
-	flags.StringVar(&actor, "actor", "", "only by this `actor`, or on their behalf")
-	a.timeVar(flags, &q.Since, "since", "only recorded at this `time` or later: "+when.Notation)
+	flags.StringVar(&l.key, "key", "", "only of this `key`")
+	flags.StringArrayVar(&q.Types, "type", nil, "only of this event `type`, such as assignment.ended; may be given again")
+	flags.StringVar(&q.Node, "node", "", "only what concerns this `node`")
+	flags.StringVar(&q.Module, "module", "", "only what concerns this `module`")
+	flags.StringVar(&l.actor, "actor", "", "only by this `actor`, or on their behalf")
+	flags.StringVar(&q.Command, "command", "", "only of this command, by `id`")
+	flags.StringVar(&q.Correlation, "correlation", "", "only of this conversation, by `id`")
+	a.timeVar(flags, &q.Since, "since", "only recorded at this `time` or later")
 	a.timeVar(flags, &q.Until, "until", "only recorded at this `time` or before")
+	flags.BoolVar(&l.refused, "refused", false, "only refused commands")
+	flags.BoolVar(&l.events, "events", false, "only events")
 	flags.Var(amount(&q.Limit, 1), "limit", "at most so many (default all; 10 to begin --follow with)")
-	flags.Var(version(&q.Before), "cursor", "go on after a page; the page before tells its `cursor`")
-	flags.BoolVar(&follow, "follow", false, "go on with new events as they are recorded")
-	cmd.MarkFlagsMutuallyExclusive("follow", "until")
-	cmd.MarkFlagsMutuallyExclusive("follow", "cursor")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if key != "" {
-			q.Keys = storedKeys(key)
+	flags.StringVar(&l.cursor, "cursor", "", "go on after a page; the page before tells its `cursor`")
+	flags.BoolVar(&l.follow, "follow", false, "go on with new events as they are recorded")
+	for _, other := range []string{"until", "cursor", "refused"} {
+		cmd.MarkFlagsMutuallyExclusive("follow", other)
+	}
+	cmd.MarkFlagsMutuallyExclusive("events", "refused")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		q.Text = strings.Join(args, " ")
+		if l.key != "" {
+			q.Keys = storedKeys(l.key)
+		}
+		switch {
+		case l.refused:
+			q.Refused = audit.RefusedOnly
+		case !l.events && !l.follow:
+			q.Refused = audit.RefusedWith
+		}
+		// The number of an event is a cursor too: those before it.
+		if before, err := strconv.ParseUint(l.cursor, 10, 64); err == nil {
+			q.Before = before
+		} else {
+			q.Cursor = l.cursor
 		}
 		work := func(ctx context.Context, s *session) error {
-			l := logPrinter{app: a, s: s, printer: a.newPrinter(*output, "SEQUENCE", "RECORDED", "TYPE", "OF", "BY", "ON BEHALF OF", "EFFECTIVE")}
+			printer := a.newPrinter(*output, "SEQUENCE", "RECORDED", "TYPE", "OF", "BY", "ON BEHALF OF", "EFFECTIVE", "REASON")
+			p := logPrinter{app: a, s: s, printer: printer}
 			var err error
-			if q.Actors, err = s.actorIDs(ctx, actor); err != nil {
+			if q.Actors, err = s.actorIDs(ctx, l.actor); err != nil {
 				return err
 			}
-			if follow {
-				return l.follow(ctx, q)
+			if l.follow {
+				return p.follow(ctx, q)
 			}
-			return l.list(ctx, q)
+			return p.list(ctx, q)
 		}
 		// No bound on the whole: a long log takes its time, and each of its pages has a bound of its own.
 		log := slog.New(slog.DiscardHandler)
-		if follow {
+		if l.follow {
 			log = a.logger(slog.LevelWarn)
 		}
 		return a.withBus(cmd.Context(), log, work)
@@ -91,25 +122,53 @@ type logPrinter struct {
 	printer *printer
 }
 
+// list writes the pages of the log up to the limit; without one, all.
 func (l logPrinter) list(ctx context.Context, q audit.LogQuestion) error {
-	var last audit.Item
-	for item, err := range l.s.queries.Events(ctx, q) {
+	limit := q.Limit
+	for {
+		page, err := l.page(ctx, &q)
 		if err != nil {
 			return err
 		}
-		if err := l.add(ctx, item); err != nil {
-			return err
+		for _, item := range page.Items {
+			if err := l.add(ctx, item); err != nil {
+				return err
+			}
 		}
-		last = item
+		q.Cursor, q.Before = page.Cursor, 0
+		if page.Cursor == "" {
+			q.Before = page.Next
+		}
+		if q.Limit = limit - l.printer.count; !page.More || limit > 0 && q.Limit <= 0 {
+			return l.end(q, page.More)
+		}
+		q.Limit = max(q.Limit, 0)
 	}
+}
+
+// page asks for a page. Where there is no audit store nothing is known of refused commands: the events are shown without.
+func (l logPrinter) page(ctx context.Context, q *audit.LogQuestion) (audit.LogPage, error) {
+	page, err := l.s.queries.Log(ctx, *q)
+	if errors.Is(err, audit.ErrNoStore) && q.Refused == audit.RefusedWith {
+		l.app.sayf("refused commands are not shown: the projector keeps no audit store")
+		q.Refused = ""
+		page, err = l.s.queries.Log(ctx, *q)
+	}
+	return page, err
+}
+
+// end completes the list, and says how to go on.
+func (l logPrinter) end(q audit.LogQuestion, more bool) error {
 	if err := l.printer.end(); err != nil {
 		return err
 	}
 	switch {
 	case l.printer.count == 0 && l.printer.format == formatTable:
 		l.app.sayf("no such events%s", unknownAggregate(q.Aggregate))
-	case q.Limit > 0 && l.printer.count == q.Limit && last.Sequence > 1:
-		l.app.sayf("there may be more; go on with --cursor %d", last.Sequence)
+	case more && q.Cursor != "":
+		l.app.sayf("there may be more; go on with --cursor %s", shellWord(q.Cursor))
+	case more:
+		l.app.sayf("there may be more; go on with --cursor %d", q.Before)
 	}
 	return nil
 }
@@ -188,35 +247,60 @@ func (l logPrinter) live() error {
 	return l.printer.flush()
 }
 
-// add writes an event, with names in the place of opaque ids.
+// add writes an event or a refused command, with names in the place of opaque ids.
 func (l logPrinter) add(ctx context.Context, item audit.Item) error {
-	var err error
-	if item.Actor, err = l.s.reader.ActorName(ctx, item.Actor); err != nil {
-		return err
+	people := []*string{&item.Actor, &item.OnBehalfOf}
+	if item.Refused != nil {
+		people = append(people, &item.Refused.Actor, &item.Refused.OnBehalfOf)
 	}
-	if item.OnBehalfOf, err = l.s.reader.ActorName(ctx, item.OnBehalfOf); err != nil {
-		return err
+	for _, id := range people {
+		var err error
+		if *id, err = l.s.reader.ActorName(ctx, *id); err != nil {
+			return err
+		}
 	}
 	body, err := encodeJSON(item)
 	if err != nil {
-		return errors.Wrapf(err, "encode event %d", item.Sequence)
+		return errors.Wrapf(err, "event %d", item.Sequence)
 	}
-	sequence := strconv.FormatUint(item.Sequence, 10)
-	shown := line{name: sequence, json: body, cells: func() []string {
-		effective := ""
-		if !item.Effective.Equal(item.Recorded) {
-			effective = showTime(item.Effective, l.s.zone)
-		}
-		if item.Backfill {
-			effective += " (backfill)"
-		}
-		kind := first(item.Type, "unreadable: "+item.Problem)
-		return []string{sequence, showTime(item.Recorded, l.s.zone), kind, showKey(item.Key), item.Actor, item.OnBehalfOf, effective}
-	}}
-	if item.Problem != "" {
+	shown := line{name: strconv.FormatUint(item.Sequence, 10), json: body, cells: func() []string { return l.eventCells(item) }}
+	switch {
+	case item.Refused != nil:
+		shown.name, shown.shade = item.Refused.Command, red
+		shown.cells = func() []string { return l.refusedCells(*item.Refused) }
+	case item.Problem != "":
 		shown.shade = yellow
 	}
 	return l.printer.add(shown)
+}
+
+func (l logPrinter) eventCells(item audit.Item) []string {
+	effective := ""
+	if !item.Effective.Equal(item.Recorded) {
+		effective = showTime(item.Effective, l.s.zone)
+	}
+	if item.Backfill {
+		effective += " (backfill)"
+	}
+	var said struct {
+		Reason string `json:"reason"`
+	}
+	if len(item.Data) > 0 && json.Unmarshal(item.Data, &said) != nil {
+		said.Reason = "" // an event whose reason is something else has none to show in a line
+	}
+	kind := first(item.Type, "unreadable: "+item.Problem)
+	return []string{
+		strconv.FormatUint(item.Sequence, 10), showTime(item.Recorded, l.s.zone), kind, showKey(item.Key), item.Actor, item.OnBehalfOf, effective, said.Reason,
+	}
+}
+
+func (l logPrinter) refusedCells(r audit.Refused) []string {
+	kind := "refused: " + strings.TrimSpace(r.Aggregate+" "+r.Verb)
+	reason := r.Message
+	if r.Code != "" {
+		reason = r.Code + ": " + reason
+	}
+	return []string{"", showTime(r.Recorded, l.s.zone), kind, showKey(r.Key), r.Actor, r.OnBehalfOf, "", reason}
 }
 
 // actorIDs gives the opaque ids behind a name; the name may be an id itself.

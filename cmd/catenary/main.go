@@ -34,7 +34,7 @@ func (m Main) Run(ctx context.Context) int {
 		// Nothing was begun: it is the arguments that cobra found wrong.
 		err = errors.Mark(err, errUsage)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errStatesDiffer) {
 		a.explain(cmd, err)
 	}
 	return exitCode(err)

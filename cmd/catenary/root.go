@@ -61,12 +61,13 @@ func (a *app) rootCommand() *cobra.Command {
 		&cobra.Group{ID: groupRun, Title: "Run:"},
 		&cobra.Group{ID: groupWrite, Title: "Change:"},
 		&cobra.Group{ID: groupRead, Title: "Read:"},
+		&cobra.Group{ID: groupAsk, Title: "Ask about the past:"},
 	)
 	root.AddCommand(
 		a.upCommand(), a.repairCommand(), a.rebuildCommand(),
 		a.sendCommand(), a.recordCommand(), a.assignCommand(), a.unassignCommand(), a.importCommand(), a.parkedCommand(),
-		a.getCommand(), a.historyCommand(), a.logCommand(), a.receiptCommand(), a.verifyCommand(), a.auditCommand(),
-		a.projectionsCommand(),
+		a.getCommand(), a.historyCommand(), a.receiptCommand(), a.verifyCommand(), a.projectionsCommand(), a.auditCommand(),
+		a.asOfCommand(), a.diffCommand(), a.blameCommand(), a.traceCommand(), a.logCommand(), a.reportCommand(), a.sqlCommand(), a.exportCommand(),
 		a.versionCommand(),
 		&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodesHelp},
 	)
@@ -80,6 +81,7 @@ const (
 	groupRun   = "run"
 	groupWrite = "write"
 	groupRead  = "read"
+	groupAsk   = "ask"
 )
 
 // watchRuns notes when a command begins its work: what fails before that is a matter of usage.
