@@ -9,8 +9,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/cockroachdb/errors"
+
 	"catenary/chain"
 	"catenary/internal/deliveries"
+	"catenary/internal/ndjson"
 	"catenary/internal/realdata"
 )
 
@@ -46,6 +49,25 @@ func readJSON[T any](t *testing.T, path string) T {
 		t.Fatal(err)
 	}
 	return v
+}
+
+// readLines reads a file of JSON lines, plain or packed.
+func readLines[T any](t *testing.T, path string) []T {
+	t.Helper()
+	source, err := ndjson.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []T
+	err = source.Lines(func(_ int, line []byte, broken error) error {
+		var row T
+		rows = append(rows, row)
+		return errors.CombineErrors(broken, json.Unmarshal(line, &rows[len(rows)-1]))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
 }
 
 // loadSlice writes the first rows of the load set to a file, and gives what they say of each pair.

@@ -37,17 +37,19 @@ func TestMainSet(t *testing.T) {
 	}
 	check("after the import")
 
-	type question struct{ Env, App, T, Answer string }
-	questions := readJSON[[]question](t, govuk(t, "expected-point-in-time.json"))
+	questions := readJSON[[]pastQuestion](t, govuk(t, "expected-point-in-time.json"))
 	if len(questions) != 40 {
 		t.Fatalf("%d questions, want 40", len(questions))
 	}
-	inParallel(questions, func(q question) {
+	inParallel(questions, func(q pastQuestion) {
 		got := read[chain.Assignment](c, "get", "assignment", q.Env, q.App, "--as-of", q.T)
 		if got.Package == nil || got.Package.Version != q.Answer || !got.Stands() {
 			t.Errorf("%s in %s at %s: got %+v, want %s", q.App, q.Env, q.T, got, q.Answer)
 		}
 	})
+	askPast(c, questions)
+	askWholeState(c, want)
+	askReports(c, readJSON[aggregates](t, govuk(t, "aggregates.json")))
 
 	before := c.must(0, "log", "--limit", "1", "-o", "json").out
 	again := read[imported](c, args...)

@@ -160,7 +160,7 @@ func (a *app) getOneCommand(k kind) *cobra.Command {
 				l, err = k.asOf(ctx, s, at, names)
 			}
 			if err != nil {
-				return err
+				return s.near(ctx, err, k.beside, names...)
 			}
 			return a.printOne(*output, k.columns, l)
 		})

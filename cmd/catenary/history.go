@@ -41,7 +41,7 @@ func (a *app) historyOfCommand(k kind) *cobra.Command {
 		return a.readRecords(cmd.Context(), k, *atLeast, func(ctx context.Context, s *session) error {
 			changes, err := k.history(ctx, s, names)
 			if err != nil {
-				return err
+				return s.near(ctx, err, k.beside, names...)
 			}
 			p := a.newPrinter(*output, append([]string{"SEQUENCE", "EFFECTIVE", "RECORDED", "BY", "ON BEHALF OF"}, k.columns...)...)
 			for _, c := range changes {

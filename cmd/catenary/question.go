@@ -50,7 +50,7 @@ func (a *app) sayMore(next string) {
 	}
 }
 
-// printed says whether the answer goes out whole, as JSON or YAML, in the form in which it came over the bus.
+// whole says whether the answer goes out whole, as JSON or YAML, in the form in which it came over the bus.
 func (f format) whole() bool { return f == formatJSON || f == formatYAML }
 
 // printWhole writes an answer as it comes over the bus.
@@ -122,6 +122,19 @@ func (s *session) nearest(ctx context.Context, of func(kind) bool, name string) 
 // placed picks the kinds of what assignments are between.
 func placed(k kind) bool {
 	return k.singular == chain.Nodes.Name() || k.singular == chain.Modules.Name()
+}
+
+// beside picks the kinds among whose names those of a record of this kind are looked for. Of commits and builds there are too
+// many to be read for a hint.
+func (k kind) beside(other kind) bool {
+	switch k.singular {
+	case chain.Assignments.Name():
+		return placed(other)
+	case chain.Nodes.Name(), chain.Modules.Name(), chain.Freezes.Name():
+		return other.singular == k.singular
+	default:
+		return false
+	}
 }
 
 // completePlaced offers a shell a node and then a module.

@@ -65,10 +65,7 @@ func (s *session) nearThing(ctx context.Context, err error, thing string) error 
 		err = s.near(ctx, err, placed, node, module)
 	}
 	name, version, isPackage := strings.Cut(thing, "@")
-	if !isPackage {
-		return s.near(ctx, err, func(k kind) bool { return k.singular == chain.Builds.Name() || k.singular == chain.Modules.Name() }, thing)
-	}
-	if !errors.Is(err, audit.ErrNotFound) {
+	if !isPackage || !errors.Is(err, audit.ErrNotFound) {
 		return err
 	}
 	// Stored keys escape what names may hold, so near names are looked for among the names.

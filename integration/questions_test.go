@@ -1,0 +1,210 @@
+package integration
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
+
+	"catenary/audit"
+	"catenary/internal/lineage"
+	"catenary/internal/realdata"
+)
+
+// pastQuestion is one of the questions whose answers were read from git.
+type pastQuestion struct{ Env, App, T, Answer string }
+
+// askPast asks the main set what stood at moments of its past, by every command that answers that.
+func askPast(c tool, questions []pastQuestion) {
+	c.t.Helper()
+	inParallel(questions, func(q pastQuestion) {
+		stood := read[audit.AsOfAnswer](c, "as-of", q.T, "--node", q.Env, "--module", q.App)
+		if len(stood.Assignments) != 1 || stood.Shows != audit.ShowsTold || stood.Assignments[0].Package.Version != q.Answer {
+			c.t.Errorf("%s in %s at %s: as-of says %+v, want %s", q.App, q.Env, q.T, stood, q.Answer)
+		}
+		blamed := read[audit.BlameAnswer](c, "blame", q.Env, q.App, "--as-of", q.T)
+		if !blamed.Stands || blamed.Now == nil || blamed.Now.Package.Version != q.Answer || blamed.Change.Actor.ID != "operator" || blamed.Change.Command == "" || blamed.Change.Reason == "" {
+			c.t.Errorf("%s in %s at %s: blame says %+v, want %s", q.App, q.Env, q.T, blamed, q.Answer)
+		}
+	})
+}
+
+// askWholeState asks what stood everywhere after the last row, by days and by words.
+func askWholeState(c tool, want map[pair]string) {
+	c.t.Helper()
+	for _, args := range [][]string{{"2026-08-01", "--zone", "UTC"}, {"2026-08-01 02:00 Europe/Berlin"}, {"now"}} {
+		got := map[pair]string{}
+		for _, a := range read[audit.AsOfAnswer](c, append([]string{"as-of"}, args...)...).Assignments {
+			got[pair{a.Node, a.Module}] = a.Package.Version
+		}
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(pair{})); diff != "" {
+			c.t.Errorf("as of %v (-want +got):\n%s", args, diff)
+		}
+	}
+	// Nothing of it was known at the time: it was all recorded now.
+	if known := read[audit.AsOfAnswer](c, "as-of", "2026-08-01", "--known-at", "2026-08-02"); len(known.Assignments) != 0 {
+		c.t.Errorf("%d assignments were known before they were recorded", len(known.Assignments))
+	}
+}
+
+// aggregates are totals that were counted from the rows.
+type aggregates struct {
+	DeploysByEnv   map[string]int `json:"deploys_by_env"`
+	TopApps        [][2]any       `json:"top_apps"`
+	RollbacksByEnv map[string]int `json:"numeric_rollbacks_by_env"`
+	Drift          int            `json:"drift_at_end"`
+	DriftIntProd   int            `json:"drift_int_vs_prod"`
+}
+
+// askReports asks for totals over the main set.
+func askReports(c tool, want aggregates) {
+	c.t.Helper()
+	// What stood before the first row is no delivery of these months.
+	rows := []string{"--since", "2026-05-01T00:00:01Z"}
+	deploys := map[string]int{}
+	for _, d := range read[audit.ReportAnswer](c, append([]string{"report", "deliveries"}, rows...)...).Deliveries {
+		deploys[d.Of] = d.Started + d.Changed
+	}
+	if diff := cmp.Diff(want.DeploysByEnv, deploys); diff != "" {
+		c.t.Errorf("deliveries by node (-want +got):\n%s", diff)
+	}
+	byModule := map[string]int{}
+	for _, d := range read[audit.ReportAnswer](c, append([]string{"report", "deliveries", "--by", "module"}, rows...)...).Deliveries {
+		byModule[d.Of] = d.Started + d.Changed
+	}
+	for _, top := range want.TopApps {
+		if app, n := top[0].(string), int(top[1].(float64)); byModule[app] != n {
+			c.t.Errorf("%d deliveries of %s, want %d", byModule[app], app, n)
+		}
+	}
+	weeks, inWeeks := read[audit.ReportAnswer](c, append([]string{"report", "deliveries", "--by", "week"}, rows...)...).Deliveries, 0
+	for _, w := range weeks {
+		inWeeks += w.Started + w.Changed
+	}
+	if const92Days := 14; len(weeks) != const92Days || inWeeks != 7422 {
+		c.t.Errorf("%d deliveries in %d weeks, want 7422 in %d", inWeeks, len(weeks), const92Days)
+	}
+	rollbacks := map[string]int{}
+	for _, r := range read[audit.ReportAnswer](c, append([]string{"report", "rollbacks"}, rows...)...).Rollbacks {
+		rollbacks[r.Of] = r.Lower
+	}
+	if diff := cmp.Diff(want.RollbacksByEnv, rollbacks); diff != "" {
+		c.t.Errorf("rollbacks by node (-want +got):\n%s", diff)
+	}
+	drift := map[string]int{}
+	for _, d := range read[audit.ReportAnswer](c, "report", "drift", "--as-of", "2026-08-01").Drift {
+		if !d.Observed {
+			drift[d.From+" "+d.To], drift[d.To+" "+d.From] = len(d.Modules), len(d.Modules)
+		}
+	}
+	for nodes, n := range map[string]int{"staging production": want.Drift, "integration production": want.DriftIntProd} {
+		if drift[nodes] != n {
+			c.t.Errorf("%s drift by %d, want %d", nodes, drift[nodes], n)
+		}
+		from, to, _ := strings.Cut(nodes, " ")
+		differ := c.must(1, "diff", from, to, "-o", "json")
+		var answer audit.DiffAnswer
+		if err := json.Unmarshal([]byte(differ.out), &answer); err != nil || answer.Changed != n {
+			c.t.Errorf("diff %s finds %d changed (%v), want %d", nodes, answer.Changed, err, n)
+		}
+	}
+	c.must(0, "diff", "production", "production")
+	c.must(0, "diff", "2026-08-01", "now")
+	c.must(1, "diff", "2026-05-01T00:00:00Z", "now")
+	c.must(11, "diff", "production", "no such node")
+}
+
+// TestLineage imports the real repositories that are small, and traces each of their versions: what came with it is what the files
+// say.
+func TestLineage(t *testing.T) {
+	t.Parallel()
+	from, dir := filepath.Join(realdata.Dir(t), "lineage"), t.TempDir()
+	for _, name := range []string{"orbit.go-commits", "orbit.go-releases", "sdk-go-commits", "sdk-go-releases"} {
+		if err := os.Symlink(filepath.Join(from, name+".ndjson.gz"), filepath.Join(dir, name+".ndjson.gz")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := on(t, shared)
+	type outcome struct {
+		lineage.Summary
+		Problems []json.RawMessage
+	}
+	first := read[outcome](c, "import", "lineage", dir)
+	if first.Commits != 940 || first.Releases != 291 || !first.Whole() || first.Accepted != first.Commands || len(first.Problems) > 0 {
+		t.Errorf("the import: %+v", first)
+	}
+	if again := read[outcome](c, "import", "lineage", dir); again.Repeated != first.Commands || again.Accepted != 0 {
+		t.Errorf("the same import again: %+v", again)
+	}
+	type release struct{ module, version, commit string }
+	var all []release
+	together := map[string]int{}
+	for _, r := range readLines[struct{ Module, Version, Commit string }](t, filepath.Join(from, "orbit.go-releases.ndjson.gz")) {
+		all = append(all, release{"orbit.go/" + r.Module, r.Version, r.Commit})
+		together[r.Commit]++
+	}
+	inParallel(all, func(r release) {
+		found := read[audit.TraceAnswer](c, "trace", r.module+"@"+r.version)
+		modules, commits := 0, 0
+		for _, carried := range found.Carried {
+			if carried.Commit == "" || carried.Version != "" {
+				modules++
+			} else {
+				commits++
+			}
+		}
+		if modules != together[r.commit] || commits == 0 || len(found.Builds) != 1 || found.Builds[0].Commit != r.commit || len(found.Published) != 1 || len(found.Commits) == 0 {
+			t.Errorf("%s@%s came with %d modules and %d commits, want %d and some:\n%+v", r.module, r.version, modules, commits, together[r.commit], found)
+		}
+	})
+}
+
+// TestExport writes what the shared chain holds in each format, and reads it back.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	c, dir := on(t, shared), t.TempDir()
+	c.node("export-1")
+	c.module("export-1")
+	c.must(0, "assign", "export-1", "export-1", "--package", "p@1.20")
+	lines := filepath.Join(dir, "events.ndjson")
+	c.must(0, "export", "events", "-o", lines)
+	type line struct {
+		Sequence uint64
+		Stored   struct {
+			Sequence       uint64
+			Previous, Hash string
+			Body           []byte
+		}
+	}
+	previous, events := strings.Repeat("0", 64), uint64(0)
+	for _, l := range readLines[line](t, lines) {
+		if events++; l.Sequence != events || l.Stored.Sequence != events || l.Stored.Previous != previous || len(l.Stored.Body) == 0 {
+			t.Fatalf("line %d is %+v, want the event after %s", events, l, previous)
+		}
+		previous = l.Stored.Hash
+	}
+	file := filepath.Join(dir, "assignments.parquet")
+	c.must(0, "export", "assignments", "--format", "parquet", "-o", file)
+	type row struct {
+		Node           string `parquet:"node"`
+		PackageVersion string `parquet:"package_version"`
+	}
+	rows, err := parquet.ReadFile[row](file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, r := range rows {
+		found = found || r == row{"export-1", "1.20"}
+	}
+	if !found {
+		t.Errorf("the Parquet file has %d rows, and none of the assignment", len(rows))
+	}
+	if text := c.must(0, "export", "assignments", "--format", "csv").out; !strings.Contains(text, ",export-1,export-1,true,") {
+		t.Errorf("the CSV has no row of the assignment:\n%.500s", text)
+	}
+}
