@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/cockroachdb/errors"
 	"github.com/spf13/cobra"
 
 	"catenary/audit"
@@ -46,10 +45,13 @@ func (a *app) asOfCommand() *cobra.Command {
 		q.Moment, q.Observed = audit.Moment{At: at, KnownAt: m.known}, m.observed
 		return a.read(cmd.Context(), func(ctx context.Context, s *session) error {
 			answer, err := s.asOf(ctx, q)
-			if err != nil {
-				return s.near(ctx, err, placed, q.Node, q.Module)
+			if err == nil && len(answer.Assignments) == 0 {
+				err = s.mustKnow(ctx, []string{q.Node}, q.Module)
 			}
-			return a.showAsOf(ctx, s, *output, q, answer)
+			if err != nil {
+				return err
+			}
+			return a.showAsOf(s, *output, answer)
 		})
 	}
 	return cmd
@@ -69,7 +71,7 @@ func (s *session) asOf(ctx context.Context, q audit.AsOfQuestion) (audit.AsOfAns
 	return answer, err
 }
 
-func (a *app) showAsOf(ctx context.Context, s *session, f format, q audit.AsOfQuestion, answer audit.AsOfAnswer) error {
+func (a *app) showAsOf(s *session, f format, answer audit.AsOfAnswer) error {
 	if f.whole() {
 		if err := a.printWhole(f, answer); err != nil {
 			return err
@@ -100,9 +102,6 @@ func (a *app) showAsOf(ctx context.Context, s *session, f format, q audit.AsOfQu
 	}
 	if f == formatTable {
 		a.sayf("%s: %s", printable(s.saidOf(answer.Shows, answer.Moment, answer.Basis)), count(len(answer.Assignments)))
-	}
-	if len(answer.Assignments) == 0 {
-		a.sayHints(s.near(ctx, errors.Mark(errors.New("nothing"), audit.ErrNotFound), placed, q.Node, q.Module))
 	}
 	a.sayMore(answer.Next)
 	return nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -56,8 +57,15 @@ func (a *app) diffCommand() *cobra.Command {
 		}
 		err = a.read(cmd.Context(), func(ctx context.Context, s *session) error {
 			answer, err := s.diff(ctx, q)
+			if nodes := emptySides(answer); err == nil && len(nodes) > 0 {
+				module := q.Module
+				if len(nodes) == 1 {
+					module = "" // the other one has it
+				}
+				err = s.mustKnow(ctx, nodes, module)
+			}
 			if err != nil {
-				return s.near(ctx, err, placed, q.From.Node, q.To.Node, q.Module)
+				return err
 			}
 			return a.showDiff(s, *output, answer)
 		})
@@ -88,6 +96,18 @@ func (a *app) sides(one, two, node string, at time.Time, asOf bool) (from, to au
 	from, to = audit.Side{Node: node}, audit.Side{Node: node}
 	from.At, to.At = first, second
 	return from, to, nil
+}
+
+// emptySides gives the nodes that have nothing at all.
+func emptySides(d audit.DiffAnswer) []string {
+	var nodes []string
+	if d.Ended+d.Changed+d.Same == 0 {
+		nodes = append(nodes, d.From.Node)
+	}
+	if d.Started+d.Changed+d.Same == 0 {
+		nodes = append(nodes, d.To.Node)
+	}
+	return nodes
 }
 
 // diff gives the whole answer, or the page that is asked for.
@@ -126,15 +146,23 @@ func (a *app) showDiff(s *session, f format, answer audit.DiffAnswer) error {
 		}
 	}
 	if f == formatTable {
-		from, to := s.side(answer.From), s.side(answer.To)
-		a.sayf("%s to %s: %s started, %s ended, %s changed, %s the same (event %d)", printable(from), printable(to),
-			count(answer.Started), count(answer.Ended), count(answer.Changed), count(answer.Same), answer.Through)
+		a.sayf("%s", printable(s.compared(answer, nodes)))
 	}
 	a.sayMore(answer.Next)
 	if answer.Differs() {
 		return errStatesDiffer
 	}
 	return nil
+}
+
+// compared says in words what was compared, and how it differs.
+func (s *session) compared(d audit.DiffAnswer, nodes bool) string {
+	if nodes {
+		return fmt.Sprintf("%s and %s: %s differ, %s are only on %s and %s only on %s, %s are the same (event %d)", s.side(d.From), s.side(d.To),
+			count(d.Changed), count(d.Ended), d.From.Node, count(d.Started), d.To.Node, count(d.Same), d.Through)
+	}
+	return fmt.Sprintf("%s to %s: %s started, %s ended, %s changed, %s the same (event %d)", s.side(d.From), s.side(d.To),
+		count(d.Started), count(d.Ended), count(d.Changed), count(d.Same), d.Through)
 }
 
 // side says in words what was compared.

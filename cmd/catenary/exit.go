@@ -154,13 +154,6 @@ func (a *app) explain(cmd *cobra.Command, err error) {
 		message = "interrupted: " + message
 	}
 	a.sayf("%s %s", a.paint(red, "catenary:"), printable(message))
-	a.sayAll(hints)
-}
-
-// sayHints says what an error's hints say.
-func (a *app) sayHints(err error) { a.sayAll(errors.GetAllHints(err)) }
-
-func (a *app) sayAll(hints []string) {
 	for _, h := range hints {
 		a.sayf("  %s %s", a.paint(bold, "hint:"), printable(h))
 	}

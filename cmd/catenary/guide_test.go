@@ -7,6 +7,17 @@ import (
 	"testing"
 )
 
+// demo starts the demo chain, which ends with the test, and gives its address.
+func demo(t *testing.T) string {
+	t.Helper()
+	u, err := startUp("--demo", "--store", t.TempDir(), "--durability", "interval")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { u.stop() })
+	return u.ready.NATS
+}
+
 // TestQuestionsGuide asks all that the guide on questions asks, of the demo it speaks of.
 func TestQuestionsGuide(t *testing.T) {
 	t.Parallel()

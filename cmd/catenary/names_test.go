@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"catenary/audit"
 	"catenary/chain"
 	"catenary/es"
 )
@@ -46,6 +47,19 @@ func TestNames(t *testing.T) {
 			type item struct{ Key string }
 			if found := read[[]item](c, "log", "--aggregate", "module", "--key="+name); !slices.Contains(found, item{es.Key(name)}) {
 				t.Errorf("the log has %+v for the module, want its event", found)
+			}
+			if found := read[audit.AsOfAnswer](c, "as-of", "now", "--node="+node, "--module="+name); len(found.Assignments) != 1 || found.Assignments[0].Module != name {
+				t.Errorf("as-of has %+v, want the assignment", found)
+			}
+			if found := read[audit.BlameAnswer](c, "blame", "--", node, module); found.Node != node || found.Module != module || !found.Stands {
+				t.Errorf("blame has %+v, want the assignment", found)
+			}
+			// Whatever slashes the names have: every way to part them is tried.
+			if found := read[audit.TraceAnswer](c, "trace", node+"/"+module); len(found.Assignments) != 1 || found.Assignments[0].Node != node {
+				t.Errorf("trace has %+v, want the assignment", found)
+			}
+			if found := read[audit.TraceAnswer](c, "trace", "--as", "package", "--", name+"@1.0"); len(found.Assignments) != 1 {
+				t.Errorf("trace of the package has %+v, want the assignment", found)
 			}
 			if found := c.ok("get", "assignments", "--node", node).out; !strings.Contains(found, node) {
 				t.Errorf("the table does not show the node:\n%s", found)

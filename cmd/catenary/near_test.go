@@ -34,7 +34,7 @@ func TestNearNames(t *testing.T) {
 			t.Errorf("%s says\n%s", args, found.err)
 		}
 	}
-	if found := c.ok("as-of", "now", "--node", "near stagin"); !strings.Contains(found.err, "did you mean 'near staging'?") {
+	if found := c.must(exitNotFound, "as-of", "now", "--node", "near stagin"); !strings.Contains(found.err, "did you mean 'near staging'?") {
 		t.Errorf("as-of says\n%s", found.err)
 	}
 }

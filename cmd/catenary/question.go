@@ -119,6 +119,28 @@ func (s *session) nearest(ctx context.Context, of func(kind) bool, name string) 
 	return found
 }
 
+// mustKnow gives an error marked es.ErrNotFound for a node or module that was never registered: an empty answer about it would
+// look like one about a name that is not mistyped. Empty names are passed over.
+func (s *session) mustKnow(ctx context.Context, nodes []string, modules ...string) error {
+	for _, node := range nodes {
+		if node == "" {
+			continue
+		}
+		if _, err := chain.Get(ctx, s.reader, chain.Nodes, node); err != nil {
+			return s.near(ctx, err, func(k kind) bool { return k.singular == chain.Nodes.Name() }, node)
+		}
+	}
+	for _, module := range modules {
+		if module == "" {
+			continue
+		}
+		if _, err := chain.Get(ctx, s.reader, chain.Modules, module); err != nil {
+			return s.near(ctx, err, func(k kind) bool { return k.singular == chain.Modules.Name() }, module)
+		}
+	}
+	return nil
+}
+
 // placed picks the kinds of what assignments are between.
 func placed(k kind) bool {
 	return k.singular == chain.Nodes.Name() || k.singular == chain.Modules.Name()

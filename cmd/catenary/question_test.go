@@ -299,7 +299,7 @@ a         b             2       60     1       x, y
 a (told)  a (observed)  0       0      0
 `, "2 comparisons at 2026-08-01 12:00:00 +0200"},
 		"lead-time": {`NODE        DELIVERIES  FROM COMMIT  MEDIAN   90%     LONGEST
-production  7           5            1h30m0s  2d2h0m0s  1s
+production  7           5            1h30m  2d2h  1s
 `, "7 deliveries"},
 	} {
 		found := c.ok(append([]string{"report"}, strings.Fields(args)...)...)

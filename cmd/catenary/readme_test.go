@@ -15,12 +15,7 @@ func TestREADME(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, err := startUp("--demo", "--store", t.TempDir(), "--durability", "interval")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer u.stop()
-	c := caller{t: t, url: u.ready.NATS}
+	c := caller{t: t, url: demo(t)}
 	taken := 0
 	for _, block := range regexp.MustCompile("(?ms)^```\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
 		for line := range strings.Lines(block[1]) {

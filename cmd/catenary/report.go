@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"time"
 
@@ -64,13 +65,26 @@ func (a *app) reportOfCommand(k reportKind) *cobra.Command {
 		return a.read(cmd.Context(), func(ctx context.Context, s *session) error {
 			q.Zone = zoneName(s.zone)
 			answer, err := s.queries.Report(ctx, q)
+			if err == nil && countsNothing(answer) {
+				err = s.mustKnow(ctx, q.Nodes, q.Module)
+			}
 			if err != nil {
-				return s.near(ctx, err, placed, append(q.Nodes, q.Module)...)
+				return err
 			}
 			return a.showReport(s, *output, k, answer)
 		})
 	}
 	return cmd
+}
+
+// countsNothing says whether there was nothing to count.
+func countsNothing(r audit.ReportAnswer) bool {
+	for _, d := range r.Drift {
+		if len(d.Modules)+d.Alike > 0 {
+			return false
+		}
+	}
+	return len(r.Deliveries)+len(r.Rollbacks)+len(r.LeadTimes) == 0
 }
 
 // zoneName names a zone for others; the machine's own has no name that they know.
@@ -99,7 +113,11 @@ func (a *app) showReport(s *session, f format, k reportKind, answer audit.Report
 		return err
 	}
 	if f == formatTable {
-		a.sayf("%s%s (told, event %d)", k.total(answer), printable(s.spanOf(k, answer)), answer.Through)
+		shows := audit.ShowsTold + ", "
+		if k.byNodes {
+			shows = "" // each line says what it compares
+		}
+		a.sayf("%s%s (%sevent %d)", k.total(answer), printable(s.spanOf(k, answer)), shows, answer.Through)
 	}
 	return nil
 }
@@ -193,12 +211,22 @@ func linesOf[T any](rows []T, cells func(T) []string) []line {
 	return lines
 }
 
-// showSpan gives a span to the second, with days: lead times are long.
+// showSpan gives a span in its two largest units: lead times are long, and their seconds say nothing.
 func showSpan(d audit.Duration) string {
-	const day = 24 * time.Hour
-	span := time.Duration(d).Round(time.Second)
-	if span < day {
-		return span.String()
+	units := []struct {
+		name   string
+		length time.Duration
+	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}}
+	left := time.Duration(d)
+	for i, u := range units {
+		if left < u.length {
+			continue
+		}
+		text := count(int(left/u.length)) + u.name
+		if i+1 < len(units) && left%u.length >= units[i+1].length {
+			text += strconv.Itoa(int(left%u.length/units[i+1].length)) + units[i+1].name
+		}
+		return text
 	}
-	return count(int(span/day)) + "d" + (span % day).Truncate(time.Minute).String()
+	return left.Round(time.Millisecond).String()
 }
