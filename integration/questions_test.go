@@ -27,7 +27,7 @@ func askPast(c tool, questions []pastQuestion) {
 			c.t.Errorf("%s in %s at %s: as-of says %+v, want %s", q.App, q.Env, q.T, stood, q.Answer)
 		}
 		blamed := read[audit.BlameAnswer](c, "blame", q.Env, q.App, "--as-of", q.T)
-		if !blamed.Stands || blamed.Now == nil || blamed.Now.Package.Version != q.Answer || blamed.Change.Actor.ID != "operator" || blamed.Change.Command == "" || blamed.Change.Reason == "" {
+		if !blamed.Stands || blamed.Now == nil || blamed.Now.Package.Version != q.Answer || blamed.Change.Actor.Name != "operator" || blamed.Change.Command == "" || blamed.Change.Reason == "" {
 			c.t.Errorf("%s in %s at %s: blame says %+v, want %s", q.App, q.Env, q.T, blamed, q.Answer)
 		}
 	})

@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -18,6 +17,22 @@ func demo(t *testing.T) string {
 	return u.ready.NATS
 }
 
+// commandsIn gives the lines of a page's code blocks that begin with a command, without it. Blocks of a language are output.
+func commandsIn(page, command string) []string {
+	var found []string
+	open, of := false, ""
+	for line := range strings.Lines(page) {
+		if language, fence := strings.CutPrefix(strings.TrimSpace(line), "```"); fence {
+			open, of = !open, language
+			continue
+		}
+		if words, ok := strings.CutPrefix(line, command); ok && open && of == "" {
+			found = append(found, strings.TrimSuffix(words, "\n"))
+		}
+	}
+	return found
+}
+
 // TestQuestionsGuide asks all that the guide on questions asks, of the demo it speaks of.
 func TestQuestionsGuide(t *testing.T) {
 	t.Parallel()
@@ -27,23 +42,17 @@ func TestQuestionsGuide(t *testing.T) {
 	}
 	c := caller{t: t, url: demo(t)}
 	asked := 0
-	for _, block := range regexp.MustCompile("(?ms)^```\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
-		for line := range strings.Lines(block[1]) {
-			words, ok := strings.CutPrefix(line, "catenary ")
-			if !ok {
-				continue
-			}
-			want := exitOK
-			if strings.HasPrefix(words, "diff ") {
-				want = exitDiffers
-			}
-			// What nobody refused or reported on the demo may be empty; everything else shows something.
-			found := c.must(want, shellSplit(t, words)...)
-			if strings.TrimSpace(found.out) == "" && !strings.Contains(words, "--refused") && !strings.Contains(words, "--since") {
-				t.Errorf("catenary %sshows nothing:\n%s", words, found.err)
-			}
-			asked++
+	for _, words := range commandsIn(string(text), "catenary ") {
+		want := exitOK
+		if strings.HasPrefix(words, "diff ") {
+			want = exitDiffers
 		}
+		// Nothing is refused on the demo; everything else shows something.
+		found := c.must(want, shellSplit(t, words)...)
+		if strings.TrimSpace(found.out) == "" && !strings.Contains(words, "--refused") {
+			t.Errorf("catenary %s shows nothing:\n%s", words, found.err)
+		}
+		asked++
 	}
 	if least := 20; asked < least {
 		t.Errorf("the guide asks %d questions, fewer than %d: are they still found?", asked, least)

@@ -297,7 +297,7 @@ production  9      3
 		"drift --node a --node b": {`FROM      TO            DIFFER  ALIKE  SINGLE  MODULES
 a         b             2       60     1       x, y
 a (told)  a (observed)  0       0      0
-`, "2 comparisons at 2026-08-01 12:00:00 +0200"},
+`, "2 compared at 2026-08-01 12:00:00 +0200"},
 		"lead-time": {`NODE        DELIVERIES  FROM COMMIT  MEDIAN   90%     LONGEST
 production  7           5            1h30m  2d2h  1s
 `, "7 deliveries"},

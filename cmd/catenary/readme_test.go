@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"os/exec"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -17,22 +16,16 @@ func TestREADME(t *testing.T) {
 	}
 	c := caller{t: t, url: demo(t)}
 	taken := 0
-	for _, block := range regexp.MustCompile("(?ms)^```\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
-		for line := range strings.Lines(block[1]) {
-			words, ok := strings.CutPrefix(line, "bin/catenary ")
-			if !ok {
-				continue
-			}
-			want := exitOK
-			if strings.Contains(line, "module forget") {
-				want = exitRefused // "rules refuse what would break the chain"
-			}
-			found := c.must(want, shellSplit(t, words)...)
-			if want == exitOK && strings.TrimSpace(found.out) == "" {
-				t.Errorf("%sshows nothing", line)
-			}
-			taken++
+	for _, words := range commandsIn(string(text), "bin/catenary ") {
+		want := exitOK
+		if strings.Contains(words, "module forget") {
+			want = exitRefused // "rules refuse what would break the chain"
 		}
+		found := c.must(want, shellSplit(t, words)...)
+		if want == exitOK && strings.TrimSpace(found.out) == "" {
+			t.Errorf("%s shows nothing", words)
+		}
+		taken++
 	}
 	if taken < 10 {
 		t.Errorf("the tour has %d steps: is it still found?", taken)

@@ -180,7 +180,7 @@ func reportKinds() []reportKind {
 					return []string{from, to, count(len(c.Modules)), count(c.Alike), count(c.Single), strings.Join(c.Modules, ", ")}
 				})
 			},
-			total: func(r audit.ReportAnswer) string { return count(len(r.Drift)) + " comparisons" },
+			total: func(r audit.ReportAnswer) string { return count(len(r.Drift)) + " compared" },
 		},
 		{
 			name: audit.ReportLeadTime, short: "Measure how long deliveries took",

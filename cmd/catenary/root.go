@@ -31,7 +31,7 @@ const rootHelp = `Catenary remembers what runs where, and how it came there.
 Start a chain with "catenary up --demo", and look around from a second terminal:
 
   catenary get assignments
-  catenary history assignment NODE MODULE
+  catenary blame NODE MODULE
   catenary log --limit 10
   catenary verify`
 

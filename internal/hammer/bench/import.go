@@ -17,6 +17,7 @@ import (
 	"catenary/audit"
 	"catenary/es/dispatch"
 	"catenary/internal/deliveries"
+	"catenary/internal/ndjson"
 )
 
 const (
@@ -118,7 +119,7 @@ func (b *bencher) rowsFile() (_ string, err error) {
 // importOnce imports a file as `catenary import deliveries` does. The rate counts rows answered; that all of them can be read
 // soon after is checked.
 func importOnce(ctx context.Context, nc *nats.Conn, file string) (_ figure, err error) {
-	source, err := deliveries.OpenSource(file, nil)
+	source, err := ndjson.Open(file, nil)
 	if err != nil {
 		return figure{}, err
 	}
