@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -140,27 +141,53 @@ func TestLineage(t *testing.T) {
 	if again := read[outcome](c, "import", "lineage", dir); again.Repeated != first.Commands || again.Accepted != 0 {
 		t.Errorf("the same import again: %+v", again)
 	}
-	type release struct{ module, version, commit string }
-	var all []release
-	together := map[string]int{}
-	for _, r := range readLines[struct{ Module, Version, Commit string }](t, filepath.Join(from, "orbit.go-releases.ndjson.gz")) {
-		all = append(all, release{"orbit.go/" + r.Module, r.Version, r.Commit})
-		together[r.Commit]++
-	}
-	inParallel(all, func(r release) {
-		found := read[audit.TraceAnswer](c, "trace", r.module+"@"+r.version)
-		modules, commits := 0, 0
-		for _, carried := range found.Carried {
-			if carried.Commit == "" || carried.Version != "" {
-				modules++
-			} else {
-				commits++
+	queries := audit.NewClient(connect(t, shared.url), nil)
+	for _, repository := range []string{"orbit.go", "sdk-go"} {
+		releases := readLines[struct{ Module, Version, Commit string }](t, filepath.Join(from, repository+"-releases.ndjson.gz"))
+		together := map[string]int{}
+		for _, r := range releases {
+			together[r.Commit]++
+		}
+		touching := map[string][]string{} // by module, in order
+		for _, row := range readLines[struct {
+			Commit  string
+			Modules []string
+		}](t, filepath.Join(from, repository+"-commits.ndjson.gz")) {
+			for _, m := range row.Modules {
+				touching[m] = append(touching[m], row.Commit)
 			}
 		}
-		if modules != together[r.commit] || commits == 0 || len(found.Builds) != 1 || found.Builds[0].Commit != r.commit || len(found.Published) != 1 || len(found.Commits) == 0 {
-			t.Errorf("%s@%s came with %d modules and %d commits, want %d and some:\n%+v", r.module, r.version, modules, commits, together[r.commit], found)
+		for _, r := range releases {
+			name := strings.TrimSuffix(repository+"/"+r.Module, "/.") + "@" + r.Version
+			found, err := queries.Trace(t.Context(), audit.TraceQuestion{Of: name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			modules, commits := 0, []string{}
+			for _, carried := range found.Carried {
+				if carried.Version != "" {
+					modules++
+				} else {
+					commits = append(commits, carried.Commit)
+				}
+			}
+			// Each commit came with one version: with each the next of them.
+			next := slices.Sorted(slices.Values(touching[r.Module][:min(len(commits), len(touching[r.Module]))]))
+			if slices.Sort(commits); !slices.Equal(next, commits) {
+				t.Errorf("with %s came the commits %v, and the next are %v", name, commits, next)
+			}
+			touching[r.Module] = touching[r.Module][len(next):]
+			if modules != together[r.Commit] || len(found.Builds) != 1 || found.Builds[0].Commit != r.Commit || len(found.Published) != 1 {
+				t.Errorf("%s came with %d modules, want %d:\n%+v", name, modules, together[r.Commit], found)
+			}
 		}
-	})
+	}
+	table := c.must(0, "trace", "orbit.go/natsext@v0.1.0").out
+	for _, words := range []string{"came with it", "orbit.go/natsext", "release/orbit.go/natsext/v0.1.0", "c88e755e8cff"} {
+		if !strings.Contains(table, words) {
+			t.Errorf("the trace shows\n%swant %q", table, words)
+		}
+	}
 }
 
 // TestExport writes what the shared chain holds in each format, and reads it back.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/cockroachdb/errors"
 	"pgregory.net/rapid"
@@ -269,7 +270,11 @@ func FuzzParse(f *testing.F) {
 		if err != nil || !again.Equal(got) || got.IsZero() {
 			t.Fatalf("%q is %s, which is read as %s (%v)", text, got, again, err)
 		}
-		if upper, err := Parse(strings.ToUpper(text), now, berlin); !strings.Contains(text, "/") && strings.ToLower(strings.ToUpper(text)) == strings.ToLower(text) && (err != nil || !upper.Equal(got)) {
+		// Names of zones are told apart by their capitals, and some letters have none of their own.
+		if strings.Contains(text, "/") || strings.IndexFunc(text, func(r rune) bool { return r > unicode.MaxASCII }) >= 0 {
+			return
+		}
+		if upper, err := Parse(strings.ToUpper(text), now, berlin); err != nil || !upper.Equal(got) {
 			t.Fatalf("%q is %s, and in capitals %s (%v)", text, got, upper, err)
 		}
 	})

@@ -133,10 +133,8 @@ func (a *app) importDeliveries(ctx context.Context, c importConfig, file string)
 	switch {
 	case unconfirmed != nil:
 		return es.Refuse("confirm-ended", unconfirmed.Error(), fmt.Sprintf("if that is meant, add --confirm-ended %d", plan.Ends))
-	case c.dryRun && plan.Broken > 0:
-		return notWhole(0, plan.Broken)
 	case c.dryRun:
-		return nil
+		return importEnd(nil, 0, plan.Broken)
 	}
 	return a.withBus(ctx, slog.New(slog.DiscardHandler), func(ctx context.Context, s *session) error {
 		return a.runImport(ctx, s, c, in, plan, report)
@@ -172,28 +170,20 @@ func (a *app) runImport(ctx context.Context, s *session, c importConfig, in deli
 	if shown := a.showImport(*c.output, importReport{Summary: summary, Seconds: took.Seconds(), Problems: report.all()}, err == nil); shown != nil {
 		return errors.CombineErrors(err, shown)
 	}
-	switch {
-	case err != nil:
-		return stoppedImport(err)
-	case !summary.Whole():
-		return notWhole(summary.Refused, summary.Broken)
-	}
-	return nil
+	return importEnd(err, summary.Refused, summary.Broken)
 }
 
-// stoppedImport says of an import that ended before its end what that means.
-func stoppedImport(err error) error {
+// importEnd gives what an import ends with: why it was stopped, or that not all went in, if so.
+func importEnd(err error, refused, broken int) error {
 	switch {
 	case errors.IsAny(err, deliveries.ErrStopped, lineage.ErrStopped):
 		return errors.Mark(err, dispatch.ErrTimeout)
 	case errors.Is(err, context.Canceled):
 		return errors.WithHint(err, "run the same import again: it goes on where it was stopped")
+	case err == nil && refused+broken > 0:
+		return errors.Newf("not all went in: %s refused, %s broken", count(refused), count(broken))
 	}
 	return err
-}
-
-func notWhole(refused, broken int) error {
-	return errors.Newf("not all went in: %s refused, %s broken", count(refused), count(broken))
 }
 
 // awaitImported waits until what was recorded can be read, as [app.awaitShown] does for a single command.

@@ -74,10 +74,10 @@ func (a *app) importLineage(ctx context.Context, c lineageConfig, path string) e
 		count(plan.Releases), count(plan.Modules), between(plan.From, plan.To))
 	if c.dryRun {
 		a.sayf("would send %s commands; %s rows are broken", count(plan.Commands), count(plan.Broken))
-		if err := a.showLineage(*c.output, lineageReport{Summary: lineage.Summary{Plan: plan}, Problems: report.all()}); err != nil || plan.Broken == 0 {
+		if err := a.showLineage(*c.output, lineageReport{Summary: lineage.Summary{Plan: plan}, Problems: report.all()}); err != nil {
 			return err
 		}
-		return notWhole(0, plan.Broken)
+		return importEnd(nil, 0, plan.Broken)
 	}
 	return a.withBus(ctx, slog.New(slog.DiscardHandler), func(ctx context.Context, s *session) error {
 		return a.runLineage(ctx, s, c, repositories, plan, report)
@@ -111,13 +111,7 @@ func (a *app) runLineage(ctx context.Context, s *session, c lineageConfig, repos
 	if shown := a.showLineage(*c.output, lineageReport{Summary: summary, Seconds: took.Seconds(), Problems: report.all()}); shown != nil {
 		return errors.CombineErrors(err, shown)
 	}
-	switch {
-	case err != nil:
-		return stoppedImport(err)
-	case !summary.Whole():
-		return notWhole(summary.Refused, summary.Broken)
-	}
-	return nil
+	return importEnd(err, summary.Refused, summary.Broken)
 }
 
 func (a *app) showLineage(f format, r lineageReport) error {
