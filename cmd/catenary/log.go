@@ -140,7 +140,7 @@ func (l logPrinter) list(ctx context.Context, q audit.LogQuestion) error {
 			q.Before = page.Next
 		}
 		if q.Limit = limit - l.printer.count; !page.More || limit > 0 && q.Limit <= 0 {
-			return l.end(q, page.More)
+			return l.end(ctx, q, page.More)
 		}
 		q.Limit = max(q.Limit, 0)
 	}
@@ -158,9 +158,14 @@ func (l logPrinter) page(ctx context.Context, q *audit.LogQuestion) (audit.LogPa
 }
 
 // end completes the list, and says how to go on.
-func (l logPrinter) end(q audit.LogQuestion, more bool) error {
+func (l logPrinter) end(ctx context.Context, q audit.LogQuestion, more bool) error {
 	if err := l.printer.end(); err != nil {
 		return err
+	}
+	if l.printer.count == 0 {
+		if err := l.s.mustKnow(ctx, []string{q.Node}, q.Module); err != nil {
+			return err
+		}
 	}
 	switch {
 	case l.printer.count == 0 && l.printer.format == formatTable:

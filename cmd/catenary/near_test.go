@@ -16,10 +16,12 @@ func TestNearNames(t *testing.T) {
 	for args, says := range map[string]string{
 		"get node|near stagin":                         `"near stagin": did you mean 'near staging'?`,
 		"get module|near-fronted":                      "did you mean near-frontend?",
-		"get assignment|near staging|near-fornted":     "",
-		"get assignment|near staging|near-fornten":     "",
+		"get assignment|near staging|near-fornted":     "did you mean near-frontend?",
 		"history assignment|near staging|near-fronten": "did you mean near-frontend?",
 		"blame|near staging|near-fronten":              "did you mean near-frontend?",
+		"log|--node=near stagin":                       "did you mean 'near staging'?",
+		"as-of now|--module=near-fronten":              "did you mean near-frontend?",
+		"report drift|--node=near stagin":              "did you mean 'near staging'?",
 		"trace|near-frontend@1.2":                      "did you mean near-frontend@1.20?",
 		"trace|near stagin/near-frontend":              `"near stagin": did you mean 'near staging'?`,
 	} {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -21,7 +23,18 @@ func (a *app) location() (*time.Location, error) {
 		zone, err := when.Zone(from.name)
 		return zone, errors.Mark(errors.Wrap(err, from.what), errUsage)
 	}
-	return time.Local, nil
+	return machineZone(), nil
+}
+
+// machineZone is the machine's own zone, by its name where that can be told: others know it by that alone.
+func machineZone() *time.Location {
+	path, err := os.Readlink("/etc/localtime")
+	if _, name, ok := strings.Cut(path, "zoneinfo/"); err == nil && ok {
+		if zone, err := when.Zone(name); err == nil {
+			return zone
+		}
+	}
+	return time.Local
 }
 
 // parseTime reads a time in the notation of package when. It gives usage errors.
