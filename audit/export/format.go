@@ -1,6 +1,7 @@
 package export
 
 import (
+	"bufio"
 	"encoding/csv"
 	"encoding/json"
 	"io"
@@ -55,9 +56,10 @@ type flat interface {
 func newWriter[T any, R flat](w io.Writer, f Format, line func(T) any, row func(T) R) (Writer[T], error) {
 	switch f {
 	case NDJSON:
-		e := json.NewEncoder(w)
+		out := bufio.NewWriterSize(w, bufferBytes)
+		e := json.NewEncoder(out)
 		e.SetEscapeHTML(false)
-		return jsonWriter[T]{e, line}, nil
+		return jsonWriter[T]{out, e, line}, nil
 	case CSV:
 		c := csv.NewWriter(w)
 		var columns []string
@@ -72,8 +74,12 @@ func newWriter[T any, R flat](w io.Writer, f Format, line func(T) any, row func(
 	return nil, errors.Wrapf(ErrFormat, "%q: it is one of %s", f, strings.Join(Formats(), ", "))
 }
 
+// bufferBytes is what goes out at once: a line alone is small.
+const bufferBytes = 64 << 10
+
 // jsonWriter writes an object a line.
 type jsonWriter[T any] struct {
+	out     *bufio.Writer
 	encoder *json.Encoder
 	line    func(T) any
 }
@@ -85,7 +91,7 @@ func (w jsonWriter[T]) Write(rows []T) error {
 			return errors.Wrap(err, "write a line")
 		}
 	}
-	return nil
+	return errors.Wrap(w.out.Flush(), "write lines")
 }
 
 // Close has nothing to complete.

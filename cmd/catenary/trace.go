@@ -153,14 +153,14 @@ func (s *session) traceSections(t audit.TraceAnswer) []section {
 			return []string{n.Node, n.Module, runs(&n), showTime(n.Since, s.zone), showTime(n.Until, s.zone), n.Rollout, number(n.Sequence)}
 		}})
 	}
-	carried := section{title: "came with it", columns: []string{"BUILD", "MODULE", "VERSION", "REPOSITORY", "COMMIT"}}
+	carried := section{title: "came with it", columns: []string{"MODULE", "VERSION", "REPOSITORY", "COMMIT", "BUILD"}}
 	for _, c := range t.Carried {
 		name := c.Commit
 		if name == "" {
 			name = c.Module + "@" + c.Version
 		}
 		carried.lines = append(carried.lines, line{name: name, cells: func() []string {
-			return []string{c.Build, c.Module, c.Version, c.Repository, shortCommit(c.Commit)}
+			return []string{c.Module, c.Version, c.Repository, shortCommit(c.Commit), c.Build}
 		}})
 	}
 	return []section{commits, builds, published, nodes, carried}
