@@ -12,6 +12,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"catenary/audit"
+	"catenary/es"
 	"catenary/internal/lineage"
 	"catenary/internal/realdata"
 )
@@ -203,16 +204,25 @@ func TestExport(t *testing.T) {
 		Sequence uint64
 		Stored   struct {
 			Sequence       uint64
-			Previous, Hash string
+			Subject        string
+			Headers        map[string][]string
 			Body           []byte
+			Previous, Hash es.Hash
 		}
 	}
-	previous, events := strings.Repeat("0", 64), uint64(0)
+	// Whoever has the lines can check the chain.
+	var head es.Head
 	for _, l := range readLines[line](t, lines) {
-		if events++; l.Sequence != events || l.Stored.Sequence != events || l.Stored.Previous != previous || len(l.Stored.Body) == 0 {
-			t.Fatalf("line %d is %+v, want the event after %s", events, l, previous)
+		m := es.Message{Sequence: l.Stored.Sequence, Subject: l.Stored.Subject, Header: l.Stored.Headers, Body: l.Stored.Body}
+		m.Header[es.HeaderHash] = []string{l.Stored.Hash.String()}
+		next, err := head.Verify(m)
+		if err != nil || l.Stored.Previous != head.Hash || l.Sequence != next.Sequence {
+			t.Fatalf("the line of event %d does not follow event %d: %v", l.Sequence, head.Sequence, err)
 		}
-		previous = l.Stored.Hash
+		head = next
+	}
+	if last := read[[]audit.Item](c, "log", "--limit", "1", "--events"); head.Sequence == 0 || last[0].Sequence < head.Sequence {
+		t.Errorf("the export ends with event %d, and the last is %+v", head.Sequence, last)
 	}
 	file := filepath.Join(dir, "assignments.parquet")
 	c.must(0, "export", "assignments", "--format", "parquet", "-o", file)
