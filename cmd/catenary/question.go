@@ -91,10 +91,19 @@ func (s *session) near(ctx context.Context, err error, of func(kind) bool, names
 	}
 	for _, name := range names {
 		if found := s.nearest(ctx, of, name); len(found) > 0 {
-			err = errors.WithHintf(err, "%q: did you mean %s?", name, strings.Join(found, " or "))
+			err = errors.WithHintf(err, "%q: did you mean %s?", name, orWords(found))
 		}
 	}
 	return err
+}
+
+// orWords lists what may have been meant, as it is written on the command line.
+func orWords(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = shellWord(w)
+	}
+	return strings.Join(quoted, " or ")
 }
 
 // nearest gives the names of records that a name may have meant; none when it is one of them.
@@ -112,11 +121,7 @@ func (s *session) nearest(ctx context.Context, of func(kind) bool, name string) 
 			known = append(known, l.name)
 		}
 	}
-	found := spelling.Nearest(name, slices.Values(known))
-	for i, f := range found {
-		found[i] = shellWord(f)
-	}
-	return found
+	return spelling.Nearest(name, slices.Values(known))
 }
 
 // mustKnow gives an error marked es.ErrNotFound for a node or module that was never registered: an empty answer about it would

@@ -72,12 +72,12 @@ func (s *session) nearThing(ctx context.Context, err error, thing string) error 
 	published := func(k kind) bool { return k.singular == chain.Publications.Name() }
 	var found []string
 	for _, key := range s.nearest(ctx, published, es.Key(name, version)) {
-		if names, e := es.SplitKey(strings.Trim(key, "'")); e == nil && len(names) == 2 {
-			found = append(found, shellWord(names[0]+"@"+names[1]))
+		if names, e := es.SplitKey(key); e == nil && len(names) == 2 {
+			found = append(found, names[0]+"@"+names[1])
 		}
 	}
 	if len(found) > 0 {
-		err = errors.WithHintf(err, "did you mean %s?", strings.Join(found, " or "))
+		err = errors.WithHintf(err, "did you mean %s?", orWords(found))
 	}
 	return err
 }
