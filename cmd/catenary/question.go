@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -57,20 +55,9 @@ func (f format) whole() bool { return f == formatJSON || f == formatYAML }
 func (a *app) printWhole(f format, answer any) error {
 	body, err := encodeJSON(answer)
 	if err != nil {
-		return err
+		return errors.Wrap(err, "encode the answer")
 	}
 	return a.printOne(f, nil, line{name: "the answer", json: body})
-}
-
-// encodeJSON gives JSON without the escapes that only web pages need.
-func encodeJSON(v any) ([]byte, error) {
-	var body bytes.Buffer
-	e := json.NewEncoder(&body)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, errors.Wrap(err, "encode the answer")
-	}
-	return bytes.TrimSuffix(body.Bytes(), []byte("\n")), nil
 }
 
 // saidOf says in words what an answer shows: what was told or observed, when, and as known when.
