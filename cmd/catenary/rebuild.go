@@ -141,7 +141,7 @@ func (a *app) showRebuilds(f format, done rebuilds) error {
 	}
 	p := a.newPrinter(f, "VIEW", "KEY", "EVENT", "INSTEAD OF", "NOW AT", "WHAT")
 	for _, r := range done.Views {
-		for _, l := range linesOf(r) {
+		for _, l := range mendingLines(r) {
 			if err := p.add(l); err != nil {
 				return err
 			}
@@ -150,8 +150,8 @@ func (a *app) showRebuilds(f format, done rebuilds) error {
 	return p.end()
 }
 
-// linesOf shows what was done to a view.
-func linesOf(r project.Rebuilt) []line {
+// mendingLines shows what was done to a view.
+func mendingLines(r project.Rebuilt) []line {
 	var lines []line
 	add := func(name string, cells ...string) {
 		lines = append(lines, line{name: name, cells: func() []string { return append([]string{r.View}, cells...) }})
