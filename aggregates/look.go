@@ -98,7 +98,7 @@ func (w *World) lease(key string) lease.State {
 }
 
 // WriterStarted is when the present writer began, in nanoseconds since 1970.
-func (w *World) WriterStarted() int64 { return w.writers.state(commands.WriterKey).Started }
+func (w *World) WriterStarted() int64 { return w.writers.state(events.WriterKey).Started }
 
 // Fenced says whether no present lease was taken at the event sequence. A lease that ran out is present until another process
 // takes it.

@@ -91,7 +91,7 @@ func everything() []es.KeyedEvent {
 		on(commands.ProjectionRef("v1"), events.ProjectionSkipped{View: "v1", Event: 9, Reason: "x"}),
 		on(commands.ProjectionRef("v1"), events.ProjectionSkipped{View: "v1", Event: 7, Reason: "x"}),
 		on(commands.ProjectionRef("v2"), events.ProjectionSkipped{View: "v2", Event: 1 << 40, Reason: "x"}),
-		on(es.Ref{Aggregate: events.AggregateWriter, Key: commands.WriterKey}, events.WriterStarted{ID: "w"}),
+		on(es.Ref{Aggregate: events.AggregateWriter, Key: events.WriterKey}, events.WriterStarted{ID: "w"}),
 	)
 }
 

@@ -5,9 +5,6 @@ import (
 	"catenary/events"
 )
 
-// WriterKey is the key of the writer's own history.
-const WriterKey = "main"
-
 // StartWriter is what a writer records when it begins to append. It does not come over the bus.
 type StartWriter struct {
 	events.WriterStarted
@@ -16,7 +13,7 @@ type StartWriter struct {
 }
 
 // Ref is the writer.
-func (StartWriter) Ref() es.Ref { return es.Ref{Aggregate: events.AggregateWriter, Key: WriterKey} }
+func (StartWriter) Ref() es.Ref { return es.Ref{Aggregate: events.AggregateWriter, Key: events.WriterKey} }
 
 // Verb is start.
 func (StartWriter) Verb() string { return "start" }

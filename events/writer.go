@@ -13,6 +13,9 @@ type WriterStarted struct {
 	Rules   int    `json:"rules"`
 }
 
+// WriterKey is the key of the writer's own history.
+const WriterKey = "main"
+
 // WriterLossAccepted says that somebody let the writer go on although the stream is not what its witnesses have seen: it ends earlier,
 // or holds other events. What is listed was looked at and is not asked again.
 type WriterLossAccepted struct {

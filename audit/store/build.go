@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 
@@ -84,8 +85,9 @@ func (s *Store) checkStream(ctx context.Context, at place) error {
 		return err
 	}
 	if at.head.Sequence > tail {
-		return stopf("the audit store %s has come to event %d, but the stream ends at event %d: it is an older copy, or has lost its end; restore the right stream, or remove the file to have it built anew",
-			s.cfg.Path, at.head.Sequence, tail)
+		return &stopError{reason: &otherStream{at.head.Sequence, fmt.Sprintf(
+			"the audit store %s has come to event %d, but the stream ends at event %d: it is an older copy, or has lost its end; restore the right stream, or remove the file to have it built anew",
+			s.cfg.Path, at.head.Sequence, tail)}}
 	}
 	m, err := s.cfg.Events.Get(ctx, at.head.Sequence)
 	if err != nil {
@@ -96,8 +98,9 @@ func (s *Store) checkStream(ctx context.Context, at place) error {
 		return &stopError{at: at.head.Sequence, reason: err}
 	}
 	if e.Hash != at.head.Hash {
-		return stopf("the audit store %s was made from another stream: its event %d has the hash %.16s…, the stream's %.16s…; restore the right stream, or remove the file to have it built anew",
-			s.cfg.Path, at.head.Sequence, at.head.Hash, e.Hash)
+		return &stopError{reason: &otherStream{at.head.Sequence, fmt.Sprintf(
+			"the audit store %s was made from another stream: its event %d has the hash %.16s…, the stream's %.16s…; restore the right stream, or remove the file to have it built anew",
+			s.cfg.Path, at.head.Sequence, at.head.Hash, e.Hash)}}
 	}
 	return nil
 }

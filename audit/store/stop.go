@@ -15,6 +15,15 @@ type stopError struct {
 	reason error
 }
 
+// otherStream is why the file is not of the stream: it has seen an event that is not there. It is let go when somebody has accepted
+// that this event is lost.
+type otherStream struct {
+	seen  uint64 // the event that the file has come to
+	words string
+}
+
+func (o *otherStream) Error() string { return o.words }
+
 // Error says at which event, and why.
 func (s *stopError) Error() string {
 	if s.at == 0 {

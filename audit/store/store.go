@@ -84,7 +84,15 @@ func (s *Store) Run(ctx context.Context) error {
 	anew := false
 	s.again(ctx, "the audit store can't go on", func(ctx context.Context) error {
 		err := s.run(ctx, anew)
-		if s.stopped(err) {
+		var other *otherStream
+		switch stopped := s.stopped(err); {
+		case stopped && errors.As(err, &other):
+			if err := s.awaitAcceptance(ctx, other.seen); err != nil {
+				return err
+			}
+			s.track.resume()
+			return s.putAside(other.seen)
+		case stopped:
 			<-ctx.Done()
 			return nil
 		}

@@ -309,6 +309,49 @@ func TestStops(t *testing.T) {
 	}
 }
 
+// TestAcceptedLoss builds the file anew when somebody has accepted that events it has seen are lost, and keeps the old one.
+func TestAcceptedLoss(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.db")
+	before := newRecorder(t)
+	for range 3 {
+		before.assign("n1", "web", "v1")
+	}
+	first, err := New(withDefaults(t, Config{Events: before.stream, Path: path}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := start(t, first)
+	caughtUp(t, first, before.stream)
+	stop()
+	after := newRecorder(t)
+	after.assign("n1", "web", "v0")
+	s := running(t, Config{Events: after.stream, Path: path})
+	ctx, cancel := contextOf(t)
+	defer cancel()
+	if err := s.Wait(ctx, 99); !errors.Is(err, audit.ErrStoreBehind) {
+		t.Fatalf("waiting gave %v", err)
+	}
+	after.add(es.Event{Ref: es.Ref{Aggregate: events.AggregateWriter, Key: events.WriterKey}}, events.WriterLossAccepted{Found: 1, Reason: "the disk is gone"})
+	after.flush()
+	for state, moved, _ := s.track.look(); state.Stopped != ""; state, moved, _ = s.track.look() {
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			t.Fatalf("it goes on standing: %+v", state)
+		}
+	}
+	if err := s.Wait(ctx, 2); err != nil {
+		t.Fatal(err)
+	}
+	if got := stands(t, s, "n1", "web"); got != "v0" {
+		t.Errorf("%q stands, want what the stream tells", got)
+	}
+	if _, err := os.Stat(path + ".before-loss-3"); err != nil {
+		t.Errorf("the file of before: %v", err)
+	}
+}
+
 // TestUnknownAggregate keeps what no kind reads, shown raw.
 func TestUnknownAggregate(t *testing.T) {
 	t.Parallel()

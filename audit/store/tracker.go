@@ -40,6 +40,11 @@ func (t *tracker) halt(err error) {
 	t.change(func(s *audit.StoreState) { s.Stopped, s.Trouble = err.Error(), "" })
 }
 
+// resume says that what has stopped it is over, and that a new file is being built.
+func (t *tracker) resume() {
+	t.change(func(s *audit.StoreState) { *s = audit.StoreState{Building: true} })
+}
+
 func (t *tracker) end() {
 	t.change(func(*audit.StoreState) { t.over = true })
 }

@@ -119,6 +119,7 @@ func TestUpOverALostStream(t *testing.T) {
 		}
 		u := started(t, "--store", to, "--durability", "interval", "--accept-truncated-at", fmt.Sprint(tail), "--accept-reason", "the disk is gone")
 		c := caller{t: t, url: u.ready.NATS}
+		eventually(t, "an audit store of what is left", func() bool { return c.call("log").code == exitOK })
 		if found := c.ok("log", "--aggregate", "writer", "--limit", "1", "-o", "json"); !strings.Contains(found.out, "writer.loss-accepted.v1") || !strings.Contains(found.out, "the disk is gone") {
 			t.Errorf("the log shows %s", found.out)
 		}
