@@ -21,19 +21,27 @@ type head struct {
 	last *fact
 }
 
+// roomy lets go of the newest rows when they are too many. Between two events all of them can be found in the file instead.
+func (w *writing) roomy(ctx context.Context) error {
+	if len(w.heads) < mostHeads {
+		return nil
+	}
+	err := w.lookUp(ctx)
+	clear(w.heads)
+	return err
+}
+
 // head gives a key's newest row, from the file if it is not at hand.
 func (w *writing) head(ctx context.Context, kind, key string) (*head, error) {
 	at := headKey{kind, key}
 	if h, ok := w.heads[at]; ok {
 		return h, nil
 	}
-	if len(w.heads) >= mostHeads {
-		if err := w.flush(ctx); err != nil {
-			return nil, err
-		}
-		clear(w.heads)
-	}
 	h := &head{}
+	if w.whole {
+		w.heads[at] = h
+		return h, nil
+	}
 	err := w.conn.QueryRowContext(ctx, `SELECT id FROM "key" WHERE kind = ? AND "key" = ?`, kind, key).Scan(&h.id)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -54,7 +62,7 @@ func (w *writing) before(ctx context.Context, h *head, at instant) (*fact, error
 	if h.last == nil || at >= h.last.from {
 		return h.last, nil
 	}
-	if err := w.flush(ctx); err != nil {
+	if err := w.lookUp(ctx); err != nil {
 		return nil, err
 	}
 	return factAt(ctx, w.conn, h.id, at)
@@ -141,7 +149,7 @@ func (w *writing) firstAfter(ctx context.Context, h *head, at instant) (instant,
 	if h.last == nil {
 		return forever, nil
 	}
-	if err := w.flush(ctx); err != nil {
+	if err := w.lookUp(ctx); err != nil {
 		return 0, err
 	}
 	var first sql.NullInt64

@@ -203,6 +203,9 @@ func takeOneByOne(rt *rapid.T, s *Store, complete bool) {
 			err = w.commit(ctx)
 		}
 		clear(w.heads) // what is at hand makes no difference
+		if err == nil {
+			err = w.lookUp(ctx)
+		}
 		if err != nil {
 			rt.Fatal(err)
 		}

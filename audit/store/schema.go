@@ -124,7 +124,7 @@ func tables() []table {
 			virtual: "fts5(words, content='', columnsize=0, detail='none', tokenize=\"unicode61 remove_diacritics 2\")",
 		},
 		{
-			name: "key", about: "What rows of record tell of.", options: strict, key: `UNIQUE (kind, "key")`,
+			name: "key", about: "What rows of record tell of.", options: strict,
 			columns: []column{
 				{name: "id", kind: "INTEGER PRIMARY KEY"},
 				{name: "kind", kind: "TEXT NOT NULL", about: "assignment (told), observation (ran), module, node, commit, build, publication, freeze"},
@@ -216,16 +216,18 @@ func tables() []table {
 	}
 }
 
-// index is an index of a table. The few that the fold itself needs are there from the start, the others are made when a new file
-// has caught up: made at once they take a third of the time.
+// index is an index of a table. A new file has none until it has caught up: made at once they take a third of the time. The few
+// that the fold itself may need are made when it does.
 type index struct {
 	name, on string
-	early    bool
+	unique   bool
+	folds    bool
 }
 
 func indexes() []index {
 	return []index{
-		{name: "record_of", on: `record ("key", valid_from)`, early: true},
+		{name: "key_of", on: `"key" (kind, "key")`, unique: true, folds: true},
+		{name: "record_of", on: `record ("key", valid_from)`, folds: true},
 		{name: "record_known", on: `record ("key", known_from)`},
 		{name: "past_of", on: `past ("key", known_to)`},
 		{name: "record_artifact", on: `record (artifact) WHERE artifact IS NOT NULL`},

@@ -82,6 +82,9 @@ func (w *writing) take(ctx context.Context, in incoming) error {
 	if err := w.begin(ctx); err != nil {
 		return err
 	}
+	if err := w.roomy(ctx); err != nil {
+		return err
+	}
 	var changes []change
 	for _, k := range readers {
 		more, err := k.fold(e, func(key string) (*fact, error) {

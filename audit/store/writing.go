@@ -22,6 +22,9 @@ type writing struct {
 	cut                                           *sql.Stmt // ends a row of record earlier
 	meta                                          *sql.Stmt
 
+	// whole says that every key of the file is at hand: so it is in a new file, which is never read while it is built, until there are
+	// too many or something is added to a history.
+	whole bool
 	place place
 	// in is set while a transaction is open.
 	in                  bool
@@ -49,30 +52,42 @@ const (
 	metaRefused  = "refused"
 )
 
-// create makes the schema in an empty file, without the indexes that are made at the end.
+// create makes the tables in an empty file.
 func create(ctx context.Context, c *sql.Conn) error {
 	for _, t := range tables() {
 		if _, err := c.ExecContext(ctx, t.ddl()); err != nil {
 			return errors.Wrapf(err, "make the table %s", t.name)
 		}
 	}
-	for _, i := range indexes() {
-		if i.early {
-			if _, err := c.ExecContext(ctx, i.ddl()); err != nil {
-				return errors.Wrapf(err, "make the index %s", i.name)
-			}
-		}
-	}
 	_, err := c.ExecContext(ctx, "INSERT INTO meta VALUES (?, ?)", metaSchema, schemaMark())
 	return errors.Wrap(err, "mark the schema")
 }
 
-// finish makes the other indexes, and the views, and lets the planner know what the tables hold.
-func finish(ctx context.Context, c *sql.Conn) error {
+// lookUp readies a new file for being read while it is built. What is not written yet is written first.
+func (w *writing) lookUp(ctx context.Context) error {
+	if err := w.flush(ctx); err != nil || !w.whole {
+		return err
+	}
+	w.whole = false
+	return makeIndexes(ctx, w.conn, func(i index) bool { return i.folds })
+}
+
+func makeIndexes(ctx context.Context, c *sql.Conn, which func(index) bool) error {
 	for _, i := range indexes() {
+		if !which(i) {
+			continue
+		}
 		if _, err := c.ExecContext(ctx, i.ddl()); err != nil {
 			return errors.Wrapf(err, "make the index %s", i.name)
 		}
+	}
+	return nil
+}
+
+// finish makes the other indexes, and the views.
+func finish(ctx context.Context, c *sql.Conn) error {
+	if err := makeIndexes(ctx, c, func(index) bool { return true }); err != nil {
+		return err
 	}
 	for _, v := range views() {
 		if _, err := c.ExecContext(ctx, v.ddl()); err != nil {
@@ -92,7 +107,7 @@ func newWriting(ctx context.Context, db *sql.DB, fresh bool) (*writing, error) {
 	if err != nil {
 		return nil, errors.CombineErrors(errors.Wrap(err, "connect to the audit store"), db.Close())
 	}
-	w := &writing{db: db, conn: conn, kinds: map[string][]kind{}, heads: map[headKey]*head{}}
+	w := &writing{db: db, conn: conn, kinds: map[string][]kind{}, heads: map[headKey]*head{}, whole: fresh}
 	for _, k := range all {
 		for _, a := range k.aggregates() {
 			w.kinds[a] = append(w.kinds[a], k)

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"log/slog"
+	"os"
+	"path/filepath"
 
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
@@ -53,10 +55,10 @@ func writerPart(nc *nats.Conn, s server, g ground) func(context.Context, func())
 	}
 }
 
-// projectorPart is the projector's process.
-func projectorPart(nc *nats.Conn, s server) func(context.Context, func()) error {
+// projectorPart is the projector's process, with its audit store in a folder.
+func projectorPart(nc *nats.Conn, s server, folder string) func(context.Context, func()) error {
 	return func(ctx context.Context, ready func()) error {
-		return run.Projector(ctx, nc, run.ProjectorConfig{Streams: s.Options(), Logger: discard(), Ready: ready})
+		return run.Projector(ctx, nc, run.ProjectorConfig{Streams: s.Options(), AuditFile: filepath.Join(folder, run.AuditFile), Logger: discard(), Ready: ready})
 	}
 }
 
@@ -76,7 +78,11 @@ func (g ground) onChain(ctx context.Context, dir string, work func(context.Conte
 		if err := s.EnsureMirrors(ctx); err != nil {
 			return err
 		}
-		p, err := startParts(ctx, writerPart(conns[0], s, g), projectorPart(conns[1], s))
+		folder, err := os.MkdirTemp(dir, "audit-")
+		if err != nil {
+			return errors.Wrap(err, "folder of the audit store")
+		}
+		p, err := startParts(ctx, writerPart(conns[0], s, g), projectorPart(conns[1], s, folder))
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,10 @@ const queryGround = "query, "
 // question is something people ask.
 type question struct {
 	name string
-	ask  func(ctx context.Context, a asker, node, module string) error
+	// mustTake is what 99 of 100 answers must not take longer than; 0 for no bound.
+	mustTake time.Duration
+	// ask asks the n-th time, about an assignment that stands.
+	ask func(ctx context.Context, a asker, n int, of chain.Assignment) error
 }
 
 // asker is a connection of people.
@@ -28,30 +31,30 @@ type asker struct {
 	queries *audit.Client
 }
 
-// questions are what is asked, one after another by one person. Node and module are those of an assignment that stands.
+// questions are what is asked, one after another by one person.
 func questions() []question {
-	return []question{
-		{"get one assignment", func(ctx context.Context, a asker, node, module string) error {
-			_, err := chain.Get(ctx, a.reader, chain.Assignments, node, module)
+	return append([]question{
+		{"get one assignment", 0, func(ctx context.Context, a asker, _ int, of chain.Assignment) error {
+			_, err := chain.Get(ctx, a.reader, chain.Assignments, of.Node, of.Module)
 			return err
 		}},
-		{"list a node's assignments", func(ctx context.Context, a asker, node, _ string) error {
-			_, err := chain.List(ctx, a.reader, chain.Assignments, chain.Query{Node: node})
+		{"list a node's assignments", 0, func(ctx context.Context, a asker, _ int, of chain.Assignment) error {
+			_, err := chain.List(ctx, a.reader, chain.Assignments, chain.Query{Node: of.Node})
 			return err
 		}},
-		{"history of one assignment", func(ctx context.Context, a asker, node, module string) error {
-			_, err := chain.History(ctx, a.reader, chain.Assignments, node, module)
+		{"history of one assignment", 0, func(ctx context.Context, a asker, _ int, of chain.Assignment) error {
+			_, err := chain.History(ctx, a.reader, chain.Assignments, of.Node, of.Module)
 			return err
 		}},
-		{"position of the views", func(ctx context.Context, a asker, _, _ string) error {
+		{"position of the views", 0, func(ctx context.Context, a asker, _ int, _ chain.Assignment) error {
 			_, err := a.queries.Position(ctx, audit.PositionQuestion{})
 			return err
 		}},
-		{"newest 20 events", func(ctx context.Context, a asker, _, _ string) error {
+		{"newest 20 events", 0, func(ctx context.Context, a asker, _ int, _ chain.Assignment) error {
 			_, err := a.queries.Log(ctx, audit.LogQuestion{Limit: 20})
 			return err
 		}},
-	}
+	}, pastQuestions()...)
 }
 
 func (b *bencher) wantsQueries() bool {
@@ -68,6 +71,9 @@ func (b *bencher) queryLines(ctx context.Context, nc *nats.Conn) ([]line, error)
 	a := asker{queries: audit.NewClient(nc, nil), reader: chain.NewReader(chain.Config{
 		Open: func(ctx context.Context, bucket string) (chain.Bucket, error) { return natskv.Open(ctx, nc, bucket) },
 	})}
+	if err := pastKnown(ctx, nc); err != nil {
+		return nil, errors.Wrap(err, "the audit store")
+	}
 	standing, err := chain.List(ctx, a.reader, chain.Assignments, chain.Query{})
 	if err != nil {
 		return nil, err
@@ -89,12 +95,12 @@ func (b *bencher) queryLines(ctx context.Context, nc *nats.Conn) ([]line, error)
 		for ; watch.elapsed() < b.runTime; n++ {
 			record := standing.Entries[n%len(standing.Entries)].Value
 			asked := time.Now()
-			if err := q.ask(ctx, a, record.Node, record.Module); err != nil {
+			if err := q.ask(ctx, a, n, record); err != nil {
 				return lines, errors.Wrap(err, q.name)
 			}
 			waited.Add(time.Since(asked))
 		}
-		l := line{name: queryGround + q.name, ground: synced.String(), callers: 1, unit: "answers"}
+		l := line{name: queryGround + q.name, ground: synced.String(), callers: 1, unit: "answers", target: target{p99: q.mustTake}}
 		if l.ours, err = watch.figure(n, &waited); err != nil {
 			return lines, err
 		}

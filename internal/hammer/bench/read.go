@@ -44,7 +44,7 @@ const (
 // readLines runs the rows about reading the event stream, on a stream that a load has filled.
 func (b *bencher) readLines(ctx context.Context) ([]line, error) {
 	want := map[string]bool{}
-	for _, name := range []string{rowFoldViews, rowFoldWorld, rowProject, rowRebuild} {
+	for _, name := range []string{rowFoldViews, rowFoldWorld, rowProject, rowRebuild, rowAudit} {
 		if b.wants(name, unsynced) {
 			want[name] = true
 		}
@@ -68,6 +68,7 @@ func (b *bencher) readLines(ctx context.Context) ([]line, error) {
 			{rowFoldWorld, "events", bareReplay, target{}, r.foldWorld, r.bareReplay},
 			{rowProject, "values", barePuts, target{ratio: 0.7}, r.project, r.barePuts(b.runTime)},
 			{rowRebuild, "events", "", target{rate: 20_000}, r.rebuild(b.sayf), nil},
+			{rowAudit, "events", bareReplay, target{rate: 30_000}, r.takeIn(b.dir), r.bareReplay},
 		} {
 			if !want[row.name] {
 				continue

@@ -22,6 +22,8 @@ type target struct {
 
 func (t target) String() string {
 	switch {
+	case t.p99 > 0 && t.rate == 0:
+		return fmt.Sprintf("p99 at most %v", t.p99)
 	case t.p99 > 0:
 		return fmt.Sprintf("p99 at most %v at %s/s", t.p99, thousands(t.rate))
 	case t.latency:
