@@ -2,11 +2,14 @@ package store
 
 import (
 	"context"
+	"flag"
+	"fmt"
+	"iter"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,43 +20,98 @@ import (
 	"catenary/events"
 )
 
-// loadSet gives the stream of the load set. It is made once.
-var loadSet = sync.OnceValue(func() func(testing.TB) *recorder {
-	var once sync.Once
-	var made *recorder
-	return func(t testing.TB) *recorder {
-		once.Do(func() {
-			made = newRecorder(t)
-			made.replay(govuk(t, "full-2024-01_2026-07-slim.ndjson.gz"), estest.Epoch().AddDate(1, 0, 0))
-		})
-		return made
+var million = flag.Bool("million", false, "let benchmarks of the audit store have a million events instead of the load set: the same over and over, each time later")
+
+// loadSet gives the stream of the load set, or a longer one.
+func loadSet(b *testing.B) es.Store {
+	b.Helper()
+	const file = "full-2024-01_2026-07-slim.ndjson.gz"
+	imported := estest.Epoch().AddDate(1, 0, 0)
+	if !*million {
+		r := newRecorder(b)
+		r.replay(govuk(b, file), imported)
+		return r.stream
 	}
-})
+	return &madeStream{b: b, rows: govuk(b, file), imported: imported, tail: 1_000_000}
+}
+
+// madeStream is a long stream that is made as it is read, so that it takes no memory beside what is measured.
+type madeStream struct {
+	es.Store // what is not asked of it
+	b        *testing.B
+	rows     []row
+	imported time.Time
+	tail     uint64
+}
+
+func (m *madeStream) Tail(context.Context) (uint64, error) { return m.tail, nil }
+
+func (m *madeStream) Read(_ context.Context, after uint64) iter.Seq2[es.Message, error] {
+	return func(yield func(es.Message, error) bool) {
+		if after >= m.tail {
+			return
+		}
+		r := &recorder{t: m.b, chain: estest.Chain{Label: "e"}, registry: events.Registry(), versions: map[es.Ref]uint64{}}
+		r.sealed = func(made es.Message) bool { return made.Sequence <= m.tail && yield(made, nil) }
+		span := m.rows[len(m.rows)-1].T.Sub(m.rows[0].T) + time.Hour
+		for lap := 0; !r.over; lap++ {
+			rows := slices.Clone(m.rows)
+			for i := range rows {
+				rows[i].T = rows[i].T.Add(time.Duration(lap) * span)
+			}
+			r.replay(rows, m.imported.Add(time.Duration(lap)*time.Hour))
+		}
+	}
+}
+
+func (m *madeStream) Follow(ctx context.Context, _ uint64) iter.Seq2[es.Message, error] {
+	return idle(ctx, 0)
+}
+
+// memory is what the process holds of the heap and of SQLite's, in MiB.
+func memory() float64 {
+	runtime.GC()
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0 // there is no such file on this system
+	}
+	var size, resident float64
+	if _, err := fmt.Sscan(string(text), &size, &resident); err != nil {
+		return 0
+	}
+	return resident * float64(os.Getpagesize()) / (1 << 20)
+}
 
 // BenchmarkBuild takes the load set in from a stream in memory, into a new file with all its indexes.
 func BenchmarkBuild(b *testing.B) {
-	r := loadSet()(b)
+	stream := loadSet(b)
+	tail, err := stream.Tail(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
 	for b.Loop() {
 		path := filepath.Join(b.TempDir(), "audit.db")
-		s := running(b, Config{Path: path, Events: r.stream})
-		caughtUp(b, s, r.stream)
+		s := running(b, Config{Path: path, Events: stream})
+		caughtUp(b, s, stream)
 		info, err := os.Stat(path)
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.ReportMetric(float64(info.Size())/float64(r.chain.Head.Sequence), "bytes/event")
+		b.ReportMetric(float64(info.Size())/(1<<20), "file-MiB")
+		b.ReportMetric(float64(info.Size())/float64(tail), "bytes/event")
+		b.ReportMetric(memory(), "resident-MiB")
 	}
-	b.ReportMetric(float64(r.chain.Head.Sequence)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
+	b.ReportMetric(float64(tail)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
 // BenchmarkQuestions asks over the bus, one question after another, of a store that holds the load set.
 func BenchmarkQuestions(b *testing.B) {
-	r := loadSet()(b)
-	s := running(b, Config{Events: r.stream, Clock: func() time.Time { return estest.Epoch().AddDate(2, 0, 0) }})
-	caughtUp(b, s, r.stream)
+	stream := loadSet(b)
+	s := running(b, Config{Events: stream, Clock: func() time.Time { return estest.Epoch().AddDate(50, 0, 0) }})
+	caughtUp(b, s, stream)
 	bus := estest.Server(b, false)
 	service, err := audit.Serve(bus.Connect(b), audit.Config{
-		Store: r.stream, Registry: events.Registry(), Version: "1.0.0", Logger: slog.New(slog.DiscardHandler), Past: s,
+		Store: stream, Registry: events.Registry(), Version: "1.0.0", Logger: slog.New(slog.DiscardHandler), Past: s,
 		Positions: func(context.Context, uint64) ([]audit.ViewPosition, uint64, error) { return nil, 0, nil },
 		Verify:    func(context.Context, es.Store) (project.Report, error) { return project.Report{}, nil },
 	})
@@ -135,6 +193,7 @@ func BenchmarkQuestions(b *testing.B) {
 			slices.Sort(took)
 			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
 			b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+			b.ReportMetric(memory(), "resident-MiB")
 			b.ReportMetric(0, "ns/op")
 		})
 	}

@@ -116,6 +116,19 @@ func TestMainSet(t *testing.T) {
 	if len(weeks) != 14 || weeks[0].Of != "2026-04-27" || sum != 7422 {
 		t.Errorf("%d deliveries in %d weeks from %s on, want 7422 in 14 from 2026-04-27 on", sum, len(weeks), weeks[0].Of)
 	}
+	since, want, got := time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC), 0, 0
+	for _, d := range govuk(t, "deliveries-2026-05-07.ndjson.gz") {
+		if d.Kind == "deploy" && !d.T.Before(since) && d.T.Before(since.AddDate(0, 0, 7)) {
+			want++
+		}
+	}
+	week, err := s.Report(t.Context(), audit.ReportQuestion{Report: audit.ReportDeliveries, By: audit.ByModule, Since: since, Until: since.AddDate(0, 0, 7)})
+	for _, row := range week.Deliveries {
+		got += row.Changed
+	}
+	if err != nil || got != want || want == 0 {
+		t.Errorf("%d deliveries in a week (%v), want %d", got, err, want)
+	}
 	for _, row := range report(audit.ReportRollbacks, audit.ByNode).Rollbacks {
 		rollbacks[row.Of] = row.Lower
 	}

@@ -32,6 +32,9 @@ type recorder struct {
 	versions map[es.Ref]uint64
 	batch    []es.Message
 	after    es.Head
+	// sealed takes each message instead of the stream, until it says no; over says that it has.
+	sealed func(es.Message) bool
+	over   bool
 }
 
 func newRecorder(t testing.TB) *recorder {
@@ -59,6 +62,10 @@ func (r *recorder) addStored(e es.Event) es.Event {
 	}
 	m := r.chain.Seal(&e)
 	e.Sequence = m.Sequence
+	if r.sealed != nil {
+		r.over = r.over || !r.sealed(m)
+		return e
+	}
 	if r.batch = append(r.batch, m); len(r.batch) == es.MaxAppendMessages {
 		r.flush()
 	}
@@ -96,6 +103,9 @@ type row struct {
 // replay records the rows of a history, as an import at one time would.
 func (r *recorder) replay(rows []row, imported time.Time) {
 	for i, d := range rows {
+		if r.over {
+			return
+		}
 		e := es.Event{
 			ID: fmt.Sprintf("e-%d", i), Ref: ref(d.Env, d.App), Recorded: imported.Add(time.Duration(i) * time.Millisecond), Effective: d.T,
 			Command: es.Cause{ID: fmt.Sprintf("018f-%012d-%s", i*7919%1000003, d.Commit), Actor: "importer", OnBehalfOf: d.By},

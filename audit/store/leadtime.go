@@ -14,7 +14,7 @@ import (
 func (c *counter) leadTimes(ctx context.Context, answer *audit.ReportAnswer) error {
 	began := map[string]*beginning{}
 	var all []measured
-	err := c.told(ctx, func(d delivery) {
+	err := c.told(ctx, true, func(d delivery) {
 		if !d.now.stands {
 			return
 		}

@@ -2,7 +2,7 @@ package store
 
 import (
 	"context"
-	"fmt"
+	"database/sql"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/errors"
 
 	"catenary/audit"
+	"catenary/events"
 )
 
 // Report counts over a span of time. It gives errors marked [audit.ErrInvalid] and [audit.ErrStoreBehind].
@@ -93,21 +94,41 @@ type delivery struct {
 	before *fact
 }
 
-// told calls take for every delivery, by node and module and in the order they became true, also for those before the span.
-func (c *counter) told(ctx context.Context, take func(delivery)) error {
+// toldColumns are what a delivery is made of: far less than a row has, since reports read all rows.
+const toldColumns = `r."key", r.sequence, r.valid_from, r.stands, r.artifact, r.package, r.version, r.build, r."commit"`
+
+func scanTold(scan func(...any) error, d *delivery) error {
+	f := &fact{}
+	var artifact, pkg, version, build, commit sql.NullString
+	if err := scan(&d.node, &d.module, &f.key, &f.sequence, &f.from, &f.stands, &artifact, &pkg, &version, &build, &commit); err != nil {
+		return errors.Wrap(err, "read what was told")
+	}
+	f.reference.Artifact, f.build, f.commit = artifact.String, build.String, commit.String
+	if pkg.Valid {
+		f.reference.Package = &events.Package{Name: pkg.String, Version: version.String}
+	}
+	d.now = f
+	return nil
+}
+
+// told calls take for every delivery, by node and module and in the order they became true, also for those before the span. Only
+// those from the span on are read when earlier ones make no difference.
+func (c *counter) told(ctx context.Context, earlier bool, take func(delivery)) error {
 	var w where
 	w.and("k.kind = ?", kindTold)
 	anyOf(&w, "k.node", c.q.Nodes)
 	if c.q.Module != "" {
 		w.and("k.module = ?", c.q.Module)
 	}
+	if !earlier && !c.q.Since.IsZero() {
+		w.and("r.valid_to >= ?", int64(instantOf(c.q.Since)))
+	}
 	var last *fact
 	seen := map[uint64]bool{}
 	return c.each(ctx, func(scan func(...any) error) error {
 		d := delivery{}
-		var err error
-		if d.now, err = scanFact(scan, &d.node, &d.module); err != nil {
-			return errors.Wrap(err, "read what was told")
+		if err := scanTold(scan, &d); err != nil {
+			return err
 		}
 		if last == nil || last.key != d.now.key {
 			last = nil
@@ -133,7 +154,7 @@ func (c *counter) told(ctx context.Context, take func(delivery)) error {
 		}
 		take(d)
 		return nil
-	}, "SELECT k.node, k.module, "+factColumns+` FROM "key" k JOIN record r ON r."key" = k.id WHERE `+w.String()+` ORDER BY r."key", r.valid_from, r.id`, w.args...)
+	}, "SELECT k.node, k.module, "+toldColumns+` FROM "key" k JOIN record r ON r."key" = k.id WHERE `+w.String()+` ORDER BY r."key", r.valid_from, r.id`, w.args...)
 }
 
 // tally counts by name, in order.
@@ -170,7 +191,7 @@ func (t tally[T]) sorted() []T {
 
 func (c *counter) deliveries(ctx context.Context, answer *audit.ReportAnswer) error {
 	counts := newTally(func(name string) *audit.DeliveryCount { return &audit.DeliveryCount{Of: name} })
-	err := c.told(ctx, func(d delivery) {
+	err := c.told(ctx, false, func(d delivery) {
 		if !c.spans(d.at) {
 			return
 		}
@@ -192,7 +213,7 @@ func (c *counter) rollbacks(ctx context.Context, answer *audit.ReportAnswer) err
 	counts := newTally(func(name string) *audit.RollbackCount { return &audit.RollbackCount{Of: name} })
 	var at pair
 	had := map[string]bool{}
-	err := c.told(ctx, func(d delivery) {
+	err := c.told(ctx, true, func(d delivery) {
 		if d.pair != at {
 			at = d.pair
 			clear(had)
@@ -217,5 +238,5 @@ func (c *counter) rollbacks(ctx context.Context, answer *audit.ReportAnswer) err
 
 // name is what a fact tells to run.
 func (f *fact) name() string {
-	return fmt.Sprint(f.reference, "\x00", f.build, "\x00", f.commit)
+	return f.reference.String() + "\x00" + f.build + "\x00" + f.commit
 }
