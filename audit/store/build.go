@@ -132,6 +132,14 @@ func (s *Store) build(ctx context.Context) error {
 
 // fill takes all events into a new file.
 func (s *Store) fill(ctx context.Context, path string) (err error) {
+	// Others on the machine are none of those who may read it. What SQLite keeps beside a file has the file's mode.
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil {
+		return errors.Wrap(err, "make a new audit store")
+	}
 	db, err := openBuild(path)
 	if err != nil {
 		return err

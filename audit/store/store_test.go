@@ -117,6 +117,9 @@ func TestGoesOnWhereItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if mode := before.Mode().Perm(); mode != 0o600 {
+		t.Errorf("the file has mode %v: others could read it", mode)
+	}
 	r.assign("n1", "web", "v2")
 	second := running(t, c)
 	caughtUp(t, second, r.stream)
