@@ -84,7 +84,7 @@ func openLive(path string) (*sql.DB, error) {
 }
 
 func openBuild(path string) (*sql.DB, error) {
-	return openFile(source(path, pragmas("page_size(8192)", "journal_mode(OFF)", pragmaBuild, "locking_mode(EXCLUSIVE)", pragmaBuildCache)...), 1, nil)
+	return openFile(source(path, pragmas("page_size(8192)", "journal_mode(OFF)", pragmaBuild, "locking_mode(EXCLUSIVE)", pragmaBuildCache, pragmaErase)...), 1, nil)
 }
 
 func openReaders(path string, most int, setup func(driver.Conn) error) (*sql.DB, error) {

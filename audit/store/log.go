@@ -64,6 +64,9 @@ func newLogged(s *Store, q audit.LogQuestion) (*logged, error) {
 		return nil, err
 	}
 	l := &logged{store: s, q: q, most: audit.Page{Limit: q.Limit}.Rows(), forward: q.Oldest || q.After > 0, beforeEvent: q.Before}
+	if q.Text != "" && len(textWords(q.Text)) == 0 {
+		return nil, errors.Mark(errors.Newf("text %q has no word in it: give letters or digits", q.Text), audit.ErrInvalid)
+	}
 	if q.Cursor == "" {
 		return l, nil
 	}
@@ -193,7 +196,7 @@ func scanItem(scan func(...any) error) (audit.Item, error) {
 // textWords gives the words of a text as the index has them.
 func textWords(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && !unicode.Is(unicode.Co, r)
+		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r) && !unicode.Is(unicode.Co, r)
 	})
 }
 

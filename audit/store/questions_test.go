@@ -350,6 +350,20 @@ func testLog(t *testing.T, s *Store) {
 			}
 		}
 	}
+	whole, err := s.Log(t.Context(), audit.LogQuestion{Oldest: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stream []audit.Item
+	for m, err := range s.cfg.Events.Read(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		stream = append(stream, audit.NewItem(s.cfg.Registry, m))
+	}
+	if diff := gocmp.Diff(stream, whole.Items); diff != "" {
+		t.Errorf("the log from the store is not that from the stream (-stream +store):\n%s", diff)
+	}
 	page, err := s.Log(t.Context(), audit.LogQuestion{Limit: 1, Command: "cmd-8"})
 	if err != nil || len(page.Items) != 1 || !strings.Contains(string(page.Items[0].Data), `"reason":"trouble <1%>"`) || page.Items[0].OnBehalfOf != "a-ann" || page.Items[0].Version != 2 {
 		t.Errorf("log gave %+v (%v)", page.Items, err)
@@ -457,6 +471,7 @@ func testMalformed(t *testing.T, s *Store) {
 		"nothing traced":  second(s.Trace(ctx, audit.TraceQuestion{})),
 		"as":              second(s.Trace(ctx, audit.TraceQuestion{Of: "b1", As: "node"})),
 		"a log's cursor":  second(s.Log(ctx, audit.LogQuestion{Cursor: "7"})),
+		"no word":         second(s.Log(ctx, audit.LogQuestion{Text: "?!"})),
 		"refused":         second(s.Log(ctx, audit.LogQuestion{Refused: "yes"})),
 		"refused oldest":  second(s.Log(ctx, audit.LogQuestion{Refused: audit.RefusedWith, Oldest: true})),
 		"a report":        second(s.Report(ctx, audit.ReportQuestion{Report: "weather"})),

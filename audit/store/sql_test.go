@@ -39,13 +39,16 @@ func testSQL(t *testing.T, s *Store) {
 	}
 	for _, query := range []string{
 		`DELETE FROM actor`, `UPDATE event SET actor = 'x'`, `INSERT INTO actor VALUES ('x', 'y', 'z')`, `DROP TABLE event`, `CREATE TABLE x (a)`, `CREATE TEMP TABLE x (a)`,
-		`PRAGMA query_only = 0`, `PRAGMA journal_mode = DELETE`, `ATTACH 'other.db' AS other`, `VACUUM`, `BEGIN IMMEDIATE`,
+		`PRAGMA query_only = 0`, `PRAGMA journal_mode = DELETE`, `ATTACH 'other.db' AS other`, `VACUUM`, `BEGIN IMMEDIATE`, `COMMIT`, `ROLLBACK`, `SAVEPOINT x`, `SELECT 1; COMMIT`,
 		`SELECT load_extension('x')`, `SELECT 1; DELETE FROM actor`, `SELEKT 1`, `SELECT * FROM nothing`, `SELECT zeroblob(100000000)`, `REINDEX`, `ANALYZE`,
 		`WITH x AS (SELECT 1) DELETE FROM actor`, `SELECT * FROM pragma_database_list`, `INSERT INTO word (word) VALUES ('optimize')`,
 	} {
 		if found, err := s.SQL(t.Context(), audit.SQLQuestion{Query: query}); !errors.Is(err, audit.ErrInvalid) {
 			t.Errorf("%s gave %v (%v)", query, found.Rows, err)
 		}
+	}
+	if _, err := s.SQL(t.Context(), audit.SQLQuestion{Query: "SELECT ?", Arguments: []any{[]any{1}}}); !errors.Is(err, audit.ErrInvalid) {
+		t.Errorf("a list as an argument gave %v", err)
 	}
 	endless := `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n`
 	_, err := s.SQL(t.Context(), audit.SQLQuestion{Query: endless, Timeout: audit.Duration(50 * time.Millisecond)})
