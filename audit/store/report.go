@@ -97,6 +97,10 @@ type delivery struct {
 // toldColumns are what a delivery is made of: far less than a row has, since reports read all rows.
 const toldColumns = `r."key", r.sequence, r.valid_from, r.stands, r.artifact, r.package, r.version, r.build, r."commit"`
 
+// toldInOrder lets keys and, for each, its rows be read in the order of their indexes: to sort a million rows takes longer than to read
+// them.
+const toldInOrder = ` FROM "key" k NOT INDEXED CROSS JOIN record r INDEXED BY record_of ON r."key" = k.id WHERE `
+
 func scanTold(scan func(...any) error, d *delivery) error {
 	f := &fact{}
 	var artifact, pkg, version, build, commit sql.NullString
@@ -154,7 +158,7 @@ func (c *counter) told(ctx context.Context, earlier bool, take func(delivery)) e
 		}
 		take(d)
 		return nil
-	}, "SELECT k.node, k.module, "+toldColumns+` FROM "key" k JOIN record r ON r."key" = k.id WHERE `+w.String()+` ORDER BY r."key", r.valid_from, r.id`, w.args...)
+	}, "SELECT k.node, k.module, "+toldColumns+toldInOrder+w.String()+" ORDER BY k.id, r.valid_from, r.id", w.args...)
 }
 
 // tally counts by name, in order.
