@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"hash/maphash"
 	"slices"
 	"strings"
 	"time"
@@ -97,10 +98,6 @@ type delivery struct {
 // toldColumns are what a delivery is made of: far less than a row has, since reports read all rows.
 const toldColumns = `r."key", r.sequence, r.valid_from, r.stands, r.artifact, r.package, r.version, r.build, r."commit"`
 
-// toldInOrder lets keys and, for each, its rows be read in the order of their indexes: to sort a million rows takes longer than to read
-// them.
-const toldInOrder = ` FROM "key" k NOT INDEXED CROSS JOIN record r INDEXED BY record_of ON r."key" = k.id WHERE `
-
 func scanTold(scan func(...any) error, d *delivery) error {
 	f := &fact{}
 	var artifact, pkg, version, build, commit sql.NullString
@@ -115,9 +112,16 @@ func scanTold(scan func(...any) error, d *delivery) error {
 	return nil
 }
 
-// told calls take for every delivery, by node and module and in the order they became true, also for those before the span. Only
-// those from the span on are read when earlier ones make no difference.
+// told calls take for every delivery, those of one key in the order they became true, also for those before the span. Only those
+// from the span on are read when earlier ones make no difference.
+//
+// Rows are read in the order they were recorded, which is that of the file: read by key, a million of them would each be on another
+// page. Where a history was added to, that is not the order they became true in, so such keys are read each on its own.
 func (c *counter) told(ctx context.Context, earlier bool, take func(delivery)) error {
+	addedTo, err := c.addedTo(ctx)
+	if err != nil {
+		return err
+	}
 	var w where
 	w.and("k.kind = ?", kindTold)
 	anyOf(&w, "k.node", c.q.Nodes)
@@ -127,38 +131,68 @@ func (c *counter) told(ctx context.Context, earlier bool, take func(delivery)) e
 	if !earlier && !c.q.Since.IsZero() {
 		w.and("r.valid_to >= ?", int64(instantOf(c.q.Since)))
 	}
-	var last *fact
-	seen := map[uint64]bool{}
-	return c.each(ctx, func(scan func(...any) error) error {
-		d := delivery{}
-		if err := scanTold(scan, &d); err != nil {
+	const columns = "SELECT k.node, k.module, " + toldColumns
+	last := map[int64]*fact{}
+	err = c.each(ctx, func(scan func(...any) error) error {
+		var d delivery
+		if err := scanTold(scan, &d); err != nil || addedTo[d.now.key] {
 			return err
 		}
-		if last == nil || last.key != d.now.key {
-			last = nil
-			clear(seen)
-		}
-		before := last
-		last = d.now
-		if seen[d.now.sequence] {
-			return nil // what stood before a backfill goes on after it
-		}
-		seen[d.now.sequence] = true
-		d.at = d.now.from
-		stood := before != nil && before.stands
-		switch {
-		case !stood && d.now.stands:
-			d.kind = audit.DiffStarted
-		case stood && !d.now.stands:
-			d.kind, d.before = audit.DiffEnded, before
-		case stood && !before.same(d.now):
-			d.kind, d.before = audit.DiffChanged, before
-		default:
-			return nil // told the same again
-		}
-		take(d)
+		d.after(last[d.now.key], take)
+		last[d.now.key] = d.now
 		return nil
-	}, "SELECT k.node, k.module, "+toldColumns+toldInOrder+w.String()+" ORDER BY k.id, r.valid_from, r.id", w.args...)
+	}, columns+` FROM record r NOT INDEXED CROSS JOIN "key" k ON k.id = r."key" WHERE `+w.String()+" ORDER BY r.id", w.args...)
+	if err != nil {
+		return err
+	}
+	for key := range addedTo {
+		var before *fact
+		seen := map[uint64]bool{}
+		err := c.each(ctx, func(scan func(...any) error) error {
+			var d delivery
+			if err := scanTold(scan, &d); err != nil {
+				return err
+			}
+			if !seen[d.now.sequence] { // else it is what stood before something was added, and goes on
+				d.after(before, take)
+			}
+			seen[d.now.sequence], before = true, d.now
+			return nil
+		}, columns+` FROM record r JOIN "key" k ON k.id = r."key" WHERE r."key" = ? AND `+w.String()+" ORDER BY r.valid_from, r.id", append([]any{key}, w.args...)...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addedTo gives the keys whose history was added to.
+func (c *counter) addedTo(ctx context.Context) (map[int64]bool, error) {
+	keys := map[int64]bool{}
+	err := c.each(ctx, func(scan func(...any) error) error {
+		var key int64
+		err := scan(&key)
+		keys[key] = true
+		return errors.Wrap(err, "read a key")
+	}, `SELECT DISTINCT k.id FROM event e JOIN "key" k ON k.kind = ? AND k."key" = e."key" WHERE e.backfill AND e.aggregate = ?`, kindTold, events.AggregateAssignment)
+	return keys, err
+}
+
+// after hands a delivery over if what was told is something else than before.
+func (d delivery) after(before *fact, take func(delivery)) {
+	d.at = d.now.from
+	stood := before != nil && before.stands
+	switch {
+	case !stood && d.now.stands:
+		d.kind = audit.DiffStarted
+	case stood && !d.now.stands:
+		d.kind, d.before = audit.DiffEnded, before
+	case stood && !before.same(d.now):
+		d.kind, d.before = audit.DiffChanged, before
+	default:
+		return // told the same again
+	}
+	take(d)
 }
 
 // tally counts by name, in order.
@@ -215,16 +249,19 @@ func (c *counter) deliveries(ctx context.Context, answer *audit.ReportAnswer) er
 
 func (c *counter) rollbacks(ctx context.Context, answer *audit.ReportAnswer) error {
 	counts := newTally(func(name string) *audit.RollbackCount { return &audit.RollbackCount{Of: name} })
-	var at pair
-	had := map[string]bool{}
+	// What each key was told before, as hashes: a million names would fill the memory.
+	had := map[int64]map[uint64]bool{}
+	seed := maphash.MakeSeed()
 	err := c.told(ctx, true, func(d delivery) {
-		if d.pair != at {
-			at = d.pair
-			clear(had)
+		of := had[d.now.key]
+		if of == nil {
+			of = map[uint64]bool{}
+			had[d.now.key] = of
 		}
-		returned := had[d.now.name()]
+		name := maphash.String(seed, d.now.name())
+		returned := of[name]
 		if d.now.stands {
-			had[d.now.name()] = true
+			of[name] = true
 		}
 		if d.kind != audit.DiffChanged || !c.spans(d.at) {
 			return
