@@ -13,7 +13,9 @@ type StartWriter struct {
 }
 
 // Ref is the writer.
-func (StartWriter) Ref() es.Ref { return es.Ref{Aggregate: events.AggregateWriter, Key: events.WriterKey} }
+func (StartWriter) Ref() es.Ref {
+	return es.Ref{Aggregate: events.AggregateWriter, Key: events.WriterKey}
+}
 
 // Verb is start.
 func (StartWriter) Verb() string { return "start" }
