@@ -265,8 +265,8 @@ func (r *runner) send() {
 func (r *runner) step() error {
 	// Something that can be sent and was not is held back by a pause; an answer may be late by the sender's patience.
 	wait := time.Until(r.last.Add(r.cfg.Patience))
-	if r.paused() {
-		wait = min(wait, time.Until(r.resume))
+	if r.flying < r.cfg.InFlight && len(r.ready) > 0 {
+		wait = min(wait, time.Until(r.resume)) // which may be over since it was looked at last
 	}
 	timer := time.NewTimer(max(wait, 0))
 	defer timer.Stop()

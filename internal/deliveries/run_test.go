@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -275,6 +276,29 @@ func TestRunReportsProgress(t *testing.T) {
 	mustRun(t, input(t, row(1, "e", "a", "1"), row(2, "e", "a", "2")), newModel(), cfg)
 	want(t, "progress", got, []int{1, 4, 2, 4, 3, 4, 4, 4})
 }
+
+// TestPauseEndsUnseen: a pause may end between the look at it and the wait for its end. What it held back is sent then.
+func TestPauseEndsUnseen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ref := es.Ref{Aggregate: "node", Key: "n1"}
+		sent := 0
+		r := newRunner(t.Context(), Plan{lines: 1}, Config{Poster: posted(func() { sent++ })})
+		l := r.lane(step{ref: ref})
+		l.add(&item{step: step{ref: ref}})
+		r.wake(l)
+		r.resume = time.Now()
+		time.Sleep(time.Nanosecond)
+		if err := r.step(); err != nil || sent != 1 {
+			t.Errorf("%d were sent, error %v", sent, err)
+		}
+	})
+}
+
+// posted notes each command, and answers none.
+type posted func()
+
+func (p posted) Post(dispatch.Request, func(es.Answer, error)) { p() }
 
 // TestRunProperty: whatever is busy, lost, unclear or killed, at the end every key has the rows' versions in their order,
 // each once.
