@@ -354,7 +354,7 @@ func storeRefusal(err error) *es.Refusal {
 }
 
 // settle finds out what became of an append. While it is not known, its senders and all who wait behind it are told
-// unknown when their patience ends.
+// unknown when their patience ends. It gives errors marked [es.ErrConflict], [es.ErrUnclear] or [ErrEventsLost].
 func (w *Writer) settle(ctx context.Context, f *flight) error {
 	for {
 		bounded, cancel := context.WithTimeout(ctx, w.cfg.Patience/4)
@@ -364,6 +364,9 @@ func (w *Writer) settle(ctx context.Context, f *flight) error {
 			return err
 		}
 		w.answerImpatient()
+		if err := w.lost(ctx); err != nil {
+			return err
+		}
 	}
 }
 

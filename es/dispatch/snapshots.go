@@ -34,8 +34,8 @@ type Restorable interface {
 	Restore(io.Reader) error
 }
 
-// ErrEventsLost means that the stream ends before an event that a snapshot was taken at. The commands behind the lost events
-// would be done again, so nothing may be decided. Bring the stream back from a replica or a backup. Who goes on without the
+// ErrEventsLost means that the stream ends before an event that a snapshot was taken at, or that the writer has seen. The commands
+// behind the lost events would be done again, so nothing may be decided. Bring the stream back from a replica or a backup. Who goes on without the
 // events discards the snapshots.
 var ErrEventsLost = errors.New("the event stream has lost events")
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/cockroachdb/errors"
+
 	"catenary/es"
 )
 
@@ -37,6 +39,9 @@ func (w *Writer) tailRead(ctx context.Context, r tailRead) error {
 		w.cfg.Logger.Warn("can't read the stream's tail, trying again", "error", r.err)
 		return nil
 	}
+	if r.tail < w.confirmed.Sequence {
+		return w.lost(ctx)
+	}
 	if r.tail > w.head.Sequence {
 		w.cfg.Logger.Warn("another writer has appended, deciding again", "known", w.head.Sequence, "tail", r.tail)
 		return w.catchUpTo(ctx, r.tail)
@@ -53,6 +58,25 @@ func (w *Writer) tailRead(ctx context.Context, r tailRead) error {
 		}
 	}
 	return nil
+}
+
+// lostLooks is how many looks must agree that events are lost, in a quarter of the patience: a server that has just become the
+// stream's leader may be behind for a moment.
+const lostLooks = 5
+
+// lost gives an error marked [ErrEventsLost] when the stream ends before what is known to stand: it was put back to an older
+// state, or its server has lost its last events, while the writer went on. Nothing can be appended there for ever.
+func (w *Writer) lost(ctx context.Context) error {
+	var tail uint64
+	for range lostLooks {
+		var err error
+		if tail, err = w.cfg.Store.Tail(ctx); err != nil || tail >= w.confirmed.Sequence {
+			return nil // while the store is away nothing is known
+		}
+		pause(ctx, w.cfg.Patience/4/lostLooks)
+	}
+	return errors.Wrapf(ErrEventsLost, "the stream ends at event %d, and this writer has seen event %d: bring the stream back from a replica or a backup; a writer that is started again compares it with its witnesses before it goes on",
+		tail, w.confirmed.Sequence)
 }
 
 // catchUpTo takes in what another writer has appended, up to a tail that was read. What is in the air comes first: its own

@@ -1,0 +1,102 @@
+package dispatch_test
+
+import (
+	"context"
+	"iter"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/es"
+	"catenary/es/dispatch"
+	"catenary/es/memstore"
+)
+
+// swapped is a store in whose place another can be put.
+type swapped struct {
+	es.Store // the rest, which a writer does not need
+	now      atomic.Pointer[memstore.Store]
+}
+
+func (s *swapped) Append(ctx context.Context, after es.Head, batch []es.Message) es.Pending {
+	return s.now.Load().Append(ctx, after, batch)
+}
+
+func (s *swapped) Tail(ctx context.Context) (uint64, error) { return s.now.Load().Tail(ctx) }
+
+func (s *swapped) Get(ctx context.Context, sequence uint64) (es.Message, error) {
+	return s.now.Load().Get(ctx, sequence)
+}
+
+func (s *swapped) Read(ctx context.Context, after uint64) iter.Seq2[es.Message, error] {
+	return s.now.Load().Read(ctx, after)
+}
+
+// A stream that is put back to an older state under a writer at work ends the writer, whether the next command leaves events or
+// not: it would wait for ever for its append to be settled.
+func TestWriterEndsWhenEventsAreLost(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		next pay
+	}{
+		{"a command with events", pay{Account: "shop", Amount: 1}},
+		{"a command without events", pay{Account: "shop"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			store := &swapped{}
+			store.now.Store(memory(t))
+			w, err := dispatch.NewWriter(dispatch.Config{
+				Store: store, Registry: ledgerRegistry(), NewModel: newLedger, Start: begin{}, Now: time.Now, NewID: newID, Patience: 200 * time.Millisecond,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- w.Run(t.Context()) }()
+			b := &bench{t: t, writer: w}
+			yesterday := memory(t)
+			for i := range 5 {
+				if a := b.send(command(pay{Account: "shop", Amount: 1})); a.Status != es.StatusAccepted {
+					t.Fatalf("got %+v", a)
+				}
+				if i == 2 {
+					copyStore(t, yesterday, store.now.Load())
+				}
+			}
+			store.now.Store(yesterday)
+			answer := b.submit(command(c.next))
+			select {
+			case err := <-ended:
+				if !errors.Is(err, dispatch.ErrEventsLost) {
+					t.Errorf("the writer ended with %v", err)
+				}
+			case <-time.After(20 * time.Second):
+				t.Fatal("the writer goes on")
+			}
+			if a := <-answer; a.Status != es.StatusUnknown && a.Status != es.StatusBusy {
+				t.Errorf("got %+v", a)
+			}
+		})
+	}
+}
+
+// copyStore puts into a store what stands in another.
+func copyStore(t *testing.T, to, from *memstore.Store) {
+	t.Helper()
+	var head es.Head
+	for m, err := range from.Read(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := es.Wait(t.Context(), to.Append(t.Context(), head, []es.Message{m})); err != nil {
+			t.Fatal(err)
+		}
+		if head, err = head.Verify(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
