@@ -28,6 +28,9 @@ func (w *Writer) readTail(ctx context.Context) {
 		bounded, cancel := context.WithTimeout(ctx, w.cfg.Patience/2)
 		defer cancel()
 		tail, err := w.cfg.Store.Tail(bounded)
+		if err != nil {
+			pause(ctx, firstRetry) // a store that says no at once is not asked without end
+		}
 		w.tails <- tailRead{covers: covers, tail: tail, err: err}
 	})
 }
