@@ -103,6 +103,10 @@ func (w *Writer) decide(j *job) {
 		w.wait(j)
 		return
 	}
+	if w.owed != nil {
+		j.reply(refusal(c, storeRefusal(w.owed)))
+		return
+	}
 	j.mark, j.before = w.model.Mark(), w.head
 	if err := w.record(j, c, keyed); err != nil {
 		w.model.Rollback(j.mark)

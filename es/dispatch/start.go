@@ -51,7 +51,8 @@ func (w *Writer) loadBase(ctx context.Context) error {
 }
 
 // takeOver takes in all that stands after the confirmed head, then records that this writer goes on from there, which no
-// other can have overtaken. While others append at the same time it reads on and tries again.
+// other can have overtaken. While others append at the same time it reads on and tries again. When the store is full the record
+// is owed: the writer works, and answers what leaves no events.
 func (w *Writer) takeOver(ctx context.Context) error {
 	for {
 		if err := w.patiently(ctx, w.catchUp); err != nil {
@@ -67,17 +68,30 @@ func (w *Writer) takeOver(ctx context.Context) error {
 		}
 		switch {
 		case err == nil:
-			w.confirmed = w.head
+			w.confirmed, w.owed = w.head, nil
 			w.model.Release(w.model.Mark())
 			return nil
 		case errors.Is(err, es.ErrConflict):
-			w.model.Rollback(f.jobs[0].mark)
-			w.head = f.before
-			w.memory.drop(f.jobs[0].command.Ref, f.jobs[0].command.ID)
+			w.retract(f)
+		case errors.Is(err, es.ErrFull):
+			w.retract(f)
+			if w.owed == nil {
+				w.cfg.Logger.Error("the writer's start can't be recorded: until there is room, no command that leaves events is done", "error", err)
+			}
+			w.owed = err
+			return nil
 		default:
 			return errors.Wrap(err, "record the writer's start")
 		}
 	}
+}
+
+// retract takes back the writer's own first command, which was not stored.
+func (w *Writer) retract(f *flight) {
+	own := f.jobs[0]
+	w.model.Rollback(own.mark)
+	w.head = f.before
+	w.memory.drop(own.command.Ref, own.command.ID)
 }
 
 // startFlight decides the writer's own first command.

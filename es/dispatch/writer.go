@@ -92,6 +92,8 @@ type Writer struct {
 	// base is the event of the newest base known, zero when there is none; loaded says that it was looked for.
 	base   uint64
 	loaded bool
+	// owed is why the store, which is full, could not take the record of this writer's start. Nothing may stand before it.
+	owed error
 	// atRest says that the writer has stopped, and that its world is what is confirmed.
 	atRest bool
 
@@ -130,7 +132,8 @@ func NewWriter(cfg Config) (*Writer, error) {
 	}, nil
 }
 
-// Ready is closed when the writer has read the stream, recorded its start and takes commands.
+// Ready is closed when the writer has read the stream, recorded its start and takes commands. When the store is full, its start is
+// recorded as soon as there is room, and before any other event.
 func (w *Writer) Ready() <-chan struct{} { return w.ready }
 
 // Run reads the stream, records the writer's start and decides commands until the context ends, when it waits for the
@@ -198,6 +201,11 @@ func (w *Writer) serve(ctx context.Context) error {
 		case <-patience.C:
 			w.answerImpatient()
 			w.memory.forget(w.cfg.Now())
+			if w.owed != nil {
+				if err := w.giveWay(ctx); err != nil {
+					return err
+				}
+			}
 		}
 	}
 }
