@@ -158,6 +158,8 @@ func (c Config) checkHeader(ctx context.Context, sequence uint64, h baseHeader) 
 		return unusable("it has format %d, this program has %d", h.Format, baseFormat)
 	case h.Model != form:
 		return unusable("it was made by %q, this program has %q", h.Model, form)
+	case h.Taken.After(c.Now().Add(IDMaxAhead)):
+		return unusable("it was taken at %s, which is ahead of this clock: ids of commands may have been forgotten in it too early", h.Taken.Format(time.RFC3339))
 	case h.Events != events:
 		return unusable("it was made by a program that reads events as %s, this one reads them as %s", h.Events, events)
 	}

@@ -276,6 +276,32 @@ func TestUnusableSnapshotIsIgnored(t *testing.T) {
 	}
 }
 
+// A base that was written while the clock was weeks ahead has forgotten ids that are still good: it is not started from.
+func TestSnapshotOfTheFutureIsIgnored(t *testing.T) {
+	t.Parallel()
+	store, k, log, c := memory(t), newKept(), &lines{}, &clock{now: time.Now()}
+	options := []option{keeping(k, 5), logging(log), func(cfg *dispatch.Config) { cfg.Now = c.Now }}
+	b := start(t, store, options...)
+	var sent []es.Command
+	for range 10 {
+		sent = append(sent, command(pay{Account: "shop", Amount: 1}))
+		b.send(sent[len(sent)-1])
+	}
+	const ahead = 40 * 24 * time.Hour
+	c.Add(ahead)
+	if err := b.stop(); err != nil {
+		t.Fatal(err)
+	}
+	c.Add(-ahead)
+	b = start(t, store, options...)
+	if a := b.send(sent[0]); !a.Repeated {
+		t.Errorf("the repeat got %+v", a)
+	}
+	if text := log.String(); !strings.Contains(text, "ahead of this clock") {
+		t.Errorf("the log does not say why:\n%s", text)
+	}
+}
+
 // An older base serves when the newest is damaged.
 func TestOlderSnapshotServes(t *testing.T) {
 	t.Parallel()
