@@ -29,7 +29,7 @@ func (e *ConfigError) Error() string {
 
 // Ensure creates the stream behind a bucket, or checks that the one that exists is safe. A size limit that is lower than
 // asked for is raised; a higher one stays. It gives a [*ConfigError] for a bucket that is not safe, and errors marked
-// [es.ErrUnavailable].
+// [es.ErrFull] or [es.ErrUnavailable].
 func Ensure(ctx context.Context, nc *nats.Conn, want jetstream.StreamConfig) error {
 	bucket, ok := strings.CutPrefix(want.Name, topology.BucketStream(""))
 	if !ok || bucket == "" {
@@ -46,7 +46,7 @@ func Ensure(ctx context.Context, nc *nats.Conn, want jetstream.StreamConfig) err
 		stream, err = streams.Create(ctx, js, want)
 	}
 	if err != nil {
-		return natsstore.ReadError(errors.Wrapf(err, "create bucket %s", bucket))
+		return natsstore.EnsureError(errors.Wrapf(err, "create bucket %s", bucket))
 	}
 	found := stream.CachedInfo().Config
 	if err := checkSafe(bucket, want, found); err != nil {
@@ -57,7 +57,7 @@ func Ensure(ctx context.Context, nc *nats.Conn, want jetstream.StreamConfig) err
 	}
 	found.MaxBytes = want.MaxBytes
 	if _, err := js.UpdateStream(ctx, found); err != nil {
-		return natsstore.ReadError(errors.Wrapf(err, "raise the limit of bucket %s to %d bytes", bucket, want.MaxBytes))
+		return natsstore.EnsureError(errors.Wrapf(err, "raise the limit of bucket %s to %d bytes", bucket, want.MaxBytes))
 	}
 	return nil
 }

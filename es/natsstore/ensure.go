@@ -27,7 +27,8 @@ func (e *ConfigError) Error() string {
 
 // Ensure creates the event stream, or checks that the one that exists is safe to keep events in. A size limit that is
 // lower than asked for is raised; a higher one stays, since lowering a limit can't make room. The time for which message ids
-// are kept is set. It gives a [*ConfigError] for a stream that is not safe, and errors marked [es.ErrUnavailable].
+// are kept is set. It gives a [*ConfigError] for a stream that is not safe, and errors marked [es.ErrFull] or
+// [es.ErrUnavailable].
 func Ensure(ctx context.Context, nc *nats.Conn, options topology.Options) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -39,7 +40,7 @@ func Ensure(ctx context.Context, nc *nats.Conn, options topology.Options) error 
 		stream, err = streams.Create(ctx, js, want)
 	}
 	if err != nil {
-		return readError(errors.Wrapf(err, "create event stream %s", want.Name))
+		return ensureError(errors.Wrapf(err, "create event stream %s", want.Name))
 	}
 	found := stream.CachedInfo().Config
 	raised := found
@@ -60,7 +61,7 @@ func Ensure(ctx context.Context, nc *nats.Conn, options topology.Options) error 
 		return nil
 	}
 	if _, err := js.UpdateStream(ctx, raised); err != nil {
-		return readError(errors.Wrapf(err, "set the limits of event stream %s to %d bytes, %d a message, ids kept for %v", found.Name, raised.MaxBytes, raised.MaxMsgSize, raised.Duplicates))
+		return ensureError(errors.Wrapf(err, "set the limits of event stream %s to %d bytes, %d a message, ids kept for %v", found.Name, raised.MaxBytes, raised.MaxMsgSize, raised.Duplicates))
 	}
 	return nil
 }

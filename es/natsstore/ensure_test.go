@@ -48,6 +48,27 @@ func TestEnsureRaisesLimitsAndNeverLowersThem(t *testing.T) {
 	}
 }
 
+// A limit that the server's store has no room for is told from a server that does not answer: nobody waits for it to change.
+func TestEnsureSaysThatTheStoreIsTooSmall(t *testing.T) {
+	t.Parallel()
+	nc := estest.Server(t, false).Connect(t)
+	if err := natsstore.Ensure(t.Context(), nc, topology.Options{EventStoreBytes: 1 << 20}); err != nil {
+		t.Fatal(err)
+	}
+	if err := natsstore.EnsureSnapshots(t.Context(), nc, topology.Options{BucketBytes: 1 << 20}); err != nil {
+		t.Fatal(err)
+	}
+	tooLarge := topology.Options{EventStoreBytes: 1 << 60, BucketBytes: 1 << 60}
+	for what, err := range map[string]error{
+		"events":    natsstore.Ensure(t.Context(), nc, tooLarge),
+		"snapshots": natsstore.EnsureSnapshots(t.Context(), nc, tooLarge),
+	} {
+		if !errors.Is(err, es.ErrFull) || errors.Is(err, es.ErrUnavailable) {
+			t.Errorf("%s: got %v", what, err)
+		}
+	}
+}
+
 // TestUnsafeStreams lists what would lose, change or reorder events: neither Ensure nor Open takes such a stream, and
 // both name the field.
 func TestUnsafeStreams(t *testing.T) {

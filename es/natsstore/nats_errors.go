@@ -89,6 +89,15 @@ func readError(err error) error {
 	return errors.Mark(err, es.ErrUnavailable)
 }
 
+// ensureError translates the failure to make a stream or to change its limits. A limit that the server has no room for is marked
+// [es.ErrFull]: asking again would not help.
+func ensureError(err error) error {
+	if isCode(err, codeStorageExceeded) {
+		return errors.WithHint(errors.Mark(err, es.ErrFull), "the server's store is too small for this limit: ask for a lower one, or give the server a larger store")
+	}
+	return readError(err)
+}
+
 // isCode says whether an error is the server's answer with a code.
 func isCode(err error, code jetstream.ErrorCode) bool {
 	var api *jetstream.APIError

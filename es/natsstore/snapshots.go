@@ -49,7 +49,7 @@ type Snapshots struct {
 }
 
 // EnsureSnapshots creates the object bucket, or raises its limit to what is asked for. It gives an error for one that can't hold
-// objects, and errors marked [es.ErrUnavailable].
+// objects, and errors marked [es.ErrFull] or [es.ErrUnavailable].
 func EnsureSnapshots(ctx context.Context, nc *nats.Conn, options topology.Options) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -61,7 +61,7 @@ func EnsureSnapshots(ctx context.Context, nc *nats.Conn, options topology.Option
 		stream, err = streams.Create(ctx, js, want)
 	}
 	if err != nil {
-		return readError(errors.Wrapf(err, "create object bucket %s", topology.ObjectsSnapshots))
+		return ensureError(errors.Wrapf(err, "create object bucket %s", topology.ObjectsSnapshots))
 	}
 	found := stream.CachedInfo().Config
 	if !slices.Equal(found.Subjects, want.Subjects) || !found.AllowRollup {
@@ -72,7 +72,7 @@ func EnsureSnapshots(ctx context.Context, nc *nats.Conn, options topology.Option
 	}
 	found.MaxBytes = want.MaxBytes
 	if _, err := js.UpdateStream(ctx, found); err != nil {
-		return readError(errors.Wrapf(err, "raise the limit of object bucket %s to %d bytes", topology.ObjectsSnapshots, want.MaxBytes))
+		return ensureError(errors.Wrapf(err, "raise the limit of object bucket %s to %d bytes", topology.ObjectsSnapshots, want.MaxBytes))
 	}
 	return nil
 }

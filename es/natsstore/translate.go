@@ -12,3 +12,7 @@ func SendError(err error) error { return sendError(err) }
 
 // ReadError translates the failure of a read. It gives errors marked [es.ErrNotFound] or [es.ErrUnavailable].
 func ReadError(err error) error { return readError(err) }
+
+// EnsureError translates the failure to make a bucket or to change its limits. It gives errors marked [es.ErrFull], when the server has
+// no room for them, or [es.ErrUnavailable].
+func EnsureError(err error) error { return ensureError(err) }
