@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -46,6 +47,10 @@ type Snapshots struct {
 	// chunks reads messages as the event store does.
 	chunks *Store
 	bucket string
+
+	mu sync.Mutex
+	// unfinished are the uploads that no base named when they were last looked at, with the number of their chunks.
+	unfinished map[string]uint64
 }
 
 // EnsureSnapshots creates the object bucket, or raises its limit to what is asked for. It gives an error for one that can't hold
@@ -99,7 +104,7 @@ func OpenSnapshots(ctx context.Context, nc *nats.Conn, config Config) (*Snapshot
 }
 
 // Save keeps what write writes as the base at an event. The base shows up when all of it is stored; then older ones go, but
-// for the one before. It gives the errors of write, and errors marked as those of [Store.Append].
+// for the newest before it that is whole. It gives the errors of write, and errors marked as those of [Store.Append].
 func (s *Snapshots) Save(ctx context.Context, sequence uint64, write func(io.Writer) error) error {
 	up := &upload{ctx: ctx, js: s.chunks.js, digest: sha256.New(), info: jetstream.ObjectInfo{
 		ObjectMeta: jetstream.ObjectMeta{
@@ -232,20 +237,45 @@ func (s *Snapshots) list(ctx context.Context) (list []stored, uploads map[string
 	return list, uploads, nil
 }
 
-// prune removes older bases, and the chunks of uploads that were never finished. Objects of others stay.
+// prune removes older bases, and the chunks of uploads that were never finished. A base that is not whole counts for none: it
+// pushes no other out. Objects of others stay.
 func (s *Snapshots) prune(ctx context.Context) error {
 	list, uploads, err := s.list(ctx)
 	if err != nil {
 		return err
 	}
-	for i, object := range list {
-		if object.sequence == 0 || i < keptBases {
-			delete(uploads, object.NUID)
-		} else if err := s.purge(ctx, object.subject); err != nil {
+	whole := 0
+	for _, object := range list {
+		chunks := uploads[object.NUID]
+		delete(uploads, object.NUID)
+		if object.sequence == 0 || whole < keptBases {
+			if object.sequence > 0 && chunks == uint64(object.Chunks) {
+				whole++
+			}
+			continue
+		}
+		if err := s.purge(ctx, object.subject); err != nil {
 			return err
 		}
+		if chunks > 0 {
+			if err := s.purge(ctx, topology.ObjectChunkSubject(s.bucket, object.NUID)); err != nil {
+				return err
+			}
+		}
 	}
-	for upload := range uploads {
+	return s.pruneUnfinished(ctx, uploads)
+}
+
+// pruneUnfinished removes the uploads that have not grown since the last look: another writer may be at one that has.
+func (s *Snapshots) pruneUnfinished(ctx context.Context, uploads map[string]uint64) error {
+	s.mu.Lock()
+	before := s.unfinished
+	s.unfinished = uploads
+	s.mu.Unlock()
+	for upload, chunks := range uploads {
+		if before[upload] != chunks {
+			continue
+		}
 		if err := s.purge(ctx, topology.ObjectChunkSubject(s.bucket, upload)); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,7 +100,63 @@ func TestSnapshotsAreObjects(t *testing.T) {
 	}
 }
 
-// Chunks that a killed process left behind go with the next base.
+// Two writers at work do not spoil each other's bases.
+func TestSnapshotsOfTwoWriters(t *testing.T) {
+	t.Parallel()
+	bus := estest.Server(t, false)
+	s, other := openSnapshots(t, bus.Connect(t), 0), openSnapshots(t, bus.Connect(t), 0)
+	want := content(1 << 20)
+	err := s.Save(t.Context(), 5, func(out io.Writer) error {
+		for part := range slices.Chunk(want, len(want)/4) {
+			if _, err := out.Write(part); err != nil {
+				return err
+			}
+			save(t, other, 4, content(1000))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sequence, base, err := s.Load(t.Context(), 0)
+	if err != nil || sequence != 5 {
+		t.Fatalf("base %d, %v", sequence, err)
+	}
+	got, err := io.ReadAll(base)
+	if err := errors.CombineErrors(err, base.Close()); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("read %d bytes, %v", len(got), err)
+	}
+}
+
+// A damaged base takes no good one's place.
+func TestDamagedSnapshotPushesNoneOut(t *testing.T) {
+	t.Parallel()
+	nc := estest.Server(t, false).Connect(t)
+	s := openSnapshots(t, nc, 0)
+	save(t, s, 1, content(1000))
+	save(t, s, 2, content(1000))
+	last, err := objectStream(t, nc).GetLastMsgForSubject(t.Context(), topology.ObjectChunkSubject(topology.ObjectsSnapshots, ">"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := objectStream(t, nc).DeleteMsg(t.Context(), last.Sequence); err != nil {
+		t.Fatal(err)
+	}
+	save(t, s, 3, content(1000))
+	sequence, base, err := s.Load(t.Context(), 2)
+	if err != nil || sequence != 1 {
+		t.Fatalf("base %d, %v; want the one before the damaged one", sequence, err)
+	}
+	if err := base.Close(); err != nil {
+		t.Error(err)
+	}
+	save(t, s, 4, content(1000))
+	if sequence, _, err := s.Load(t.Context(), 3); !errors.Is(err, es.ErrNotFound) {
+		t.Errorf("base %d, %v; two newer ones are whole", sequence, err)
+	}
+}
+
+// Chunks that a killed process left behind go when they are seen for the second time.
 func TestSnapshotsRemoveWhatWasNeverFinished(t *testing.T) {
 	t.Parallel()
 	nc := estest.Server(t, false).Connect(t)
