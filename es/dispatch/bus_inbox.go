@@ -200,6 +200,9 @@ func (s *InboxStore) parkedOne(ctx context.Context, id string) (Parked, uint64, 
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	m, err := s.parked.GetLastMsgForSubject(ctx, subjectPrefix(s.streams.Parked)+id)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return Parked{}, 0, errors.Mark(errors.Newf("no command is parked as %s: it was retried or discarded, or there never was one", id), es.ErrNotFound)
+	}
 	if err != nil {
 		return Parked{}, 0, errors.Wrapf(lookError(err), "parked command %s", id)
 	}
