@@ -62,7 +62,7 @@ func (w *Writer) takeOver(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = es.Wait(ctx, w.cfg.Store.Append(ctx, f.before, f.messages))
+		err = w.meanwhile(func() error { return es.Wait(ctx, w.cfg.Store.Append(ctx, f.before, f.messages)) })
 		if err != nil && !errors.IsAny(err, es.ErrFull, es.ErrTooLarge) {
 			err = w.settle(ctx, f)
 		}
@@ -118,16 +118,32 @@ func (w *Writer) patiently(ctx context.Context, read func(context.Context) error
 	pace := backoff.NewExponentialBackOff()
 	pace.MaxInterval = w.cfg.Patience / 4
 	for {
-		err := read(ctx)
+		err := w.meanwhile(func() error { return read(ctx) })
 		if !errors.Is(err, es.ErrUnavailable) || ctx.Err() != nil {
 			return err
 		}
 		w.cfg.Logger.Warn("can't read the stream, trying again", "after", w.confirmed.Sequence, "error", err)
-		w.answerImpatient()
 		select {
 		case <-time.After(pace.NextBackOff()):
 		case <-ctx.Done():
 			return err
+		}
+	}
+}
+
+// meanwhile does something that waits for the store. Senders whose patience ends meanwhile are told unknown; nothing of theirs may
+// be touched by it.
+func (w *Writer) meanwhile(do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	patience := time.NewTicker(w.cfg.Patience / 4)
+	defer patience.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-patience.C:
+			w.answerImpatient()
 		}
 	}
 }

@@ -86,9 +86,8 @@ func (w *Writer) lost(ctx context.Context) error {
 // outcome tells whether the other has gone past it.
 func (w *Writer) catchUpTo(ctx context.Context, tail uint64) error {
 	for f := w.air.oldest(); f != nil; f = w.air.oldest() {
-		select {
-		case <-f.pending.Done():
-		case <-ctx.Done():
+		_ = w.meanwhile(func() error { return es.Wait(ctx, f.pending) }) // its outcome is land's
+		if ctx.Err() != nil {
 			return nil
 		}
 		if err := w.land(ctx); err != nil {
