@@ -27,7 +27,7 @@ func TestWriterStartsOverAFullStore(t *testing.T) {
 	store := estest.NewFaulty(truth)
 	room := make(chan struct{})
 	store.Script(untilRoom(store, room))
-	b = start(t, store, func(c *dispatch.Config) { c.Patience = 100 * time.Millisecond })
+	b = start(t, store, func(c *dispatch.Config) { c.Patience = time.Second })
 	if a := b.send(done); !a.Repeated || a.Sequence != first.Sequence {
 		t.Errorf("a repeat: %+v; want %+v", a, first)
 	}

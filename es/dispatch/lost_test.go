@@ -35,7 +35,7 @@ func (s *swapped) Read(ctx context.Context, after uint64) iter.Seq2[es.Message, 
 }
 
 // A stream that is put back to an older state under a writer at work ends the writer, whether the next command leaves events or
-// not: it would wait for ever for its append to be settled.
+// not: it would wait for ever for its append to be settled. The next writer is told by the snapshot of what this one has seen.
 func TestWriterEndsWhenEventsAreLost(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -49,9 +49,11 @@ func TestWriterEndsWhenEventsAreLost(t *testing.T) {
 			t.Parallel()
 			store := &swapped{}
 			store.now.Store(memory(t))
-			w, err := dispatch.NewWriter(dispatch.Config{
-				Store: store, Registry: ledgerRegistry(), NewModel: newLedger, Start: begin{}, Now: time.Now, NewID: newID, Patience: 200 * time.Millisecond,
-			})
+			config := dispatch.Config{
+				Store: store, Registry: ledgerRegistry(), NewModel: newLedger, Start: begin{}, Now: time.Now, NewID: newID, Patience: time.Second,
+				Snapshots: newKept(),
+			}
+			w, err := dispatch.NewWriter(config)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,6 +81,17 @@ func TestWriterEndsWhenEventsAreLost(t *testing.T) {
 			}
 			if a := <-answer; a.Status != es.StatusUnknown && a.Status != es.StatusBusy {
 				t.Errorf("got %+v", a)
+			}
+			if w, err = dispatch.NewWriter(config); err != nil {
+				t.Fatal(err)
+			}
+			bounded, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			if err := w.Run(bounded); !errors.Is(err, dispatch.ErrEventsLost) {
+				t.Errorf("the next writer ended with %v", err)
+			}
+			if n := len(history(t, yesterday)); n != 4 {
+				t.Errorf("%d events stand, want the 4 that were left", n)
 			}
 		})
 	}

@@ -81,6 +81,7 @@ func (w *Writer) takeOver(ctx context.Context) error {
 			w.owed = err
 			return nil
 		default:
+			w.retract(f)
 			return errors.Wrap(err, "record the writer's start")
 		}
 	}

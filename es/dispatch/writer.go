@@ -162,6 +162,13 @@ func (w *Writer) Run(ctx context.Context) error {
 			w.atRest = true
 		}
 	}
+	if errors.Is(err, ErrEventsLost) && w.confirmed.Sequence > w.base {
+		// What this writer has seen would be forgotten with it: the base tells the next start.
+		w.undo()
+		keeping, enough := context.WithTimeout(ctx, stopPatience)
+		defer enough()
+		w.keep(keeping)
+	}
 	if ctx.Err() != nil && errors.IsAny(err, es.ErrUnclear, es.ErrUnavailable) {
 		return nil
 	}
