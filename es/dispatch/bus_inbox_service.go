@@ -158,7 +158,7 @@ func (s *InboxService) handle(req micro.Request) {
 	case s.storing <- struct{}{}:
 	default:
 		if req.Reply() != "" {
-			respond(req, refusal(c, &es.Refusal{Status: es.StatusBusy, Code: "inbox-busy", Message: "too many commands are being stored",
+			respond(s.cfg.Conn, req, refusal(c, &es.Refusal{Status: es.StatusBusy, Code: "inbox-busy", Message: "too many commands are being stored",
 				Hint: "send it again with the same id in a second"}), s.cfg.Logger)
 			return
 		}
@@ -224,14 +224,14 @@ func (s *InboxService) answer(req micro.Request, a es.Answer) {
 		}
 		return
 	}
-	respond(req, a, s.cfg.Logger)
+	respond(s.cfg.Conn, req, a, s.cfg.Logger)
 }
 
 // refuse tells whoever waits why a command was not taken in. When nobody does, the command is parked.
 func (s *InboxService) refuse(req micro.Request, r Request, c es.Command, who Who, err error) {
 	if req.Reply() != "" {
 		a := refusedAs(c, err, s.cfg.Logger)
-		respond(req, a, s.cfg.Logger)
+		respond(s.cfg.Conn, req, a, s.cfg.Logger)
 		s.cfg.Refused.Note(who, c, a)
 		return
 	}
@@ -291,9 +291,11 @@ func (s *InboxService) answering(handler func(context.Context, micro.Request) (a
 }
 
 func (s *InboxService) tell(req micro.Request, v any) {
-	body, err := json.Marshal(v)
-	if err == nil {
-		err = req.Respond(body, micro.WithHeaders(micro.Headers{HeaderContentType: {ContentTypeJSON}}))
+	m := nats.NewMsg(req.Reply())
+	m.Header[HeaderContentType] = []string{ContentTypeJSON}
+	var err error
+	if m.Data, err = json.Marshal(v); err == nil {
+		err = s.cfg.Conn.PublishMsg(m)
 	}
 	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 		s.cfg.Logger.Warn("answer could not be sent", "subject", req.Subject(), "error", err)
@@ -313,7 +315,7 @@ func (s *InboxService) fail(req micro.Request, err error) {
 		s.cfg.Logger.Warn("question could not be answered", "subject", req.Subject(), "error", err)
 		r = &es.Refusal{Status: es.StatusBusy, Code: "inbox-unavailable", Message: err.Error(), Hint: "try it again"}
 	}
-	respond(req, refusal(es.Command{}, r), s.cfg.Logger)
+	respond(s.cfg.Conn, req, refusal(es.Command{}, r), s.cfg.Logger)
 }
 
 // question reads what is asked, strictly: a misspelt field would be another question.

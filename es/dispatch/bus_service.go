@@ -240,24 +240,29 @@ func inbox(reply string) string {
 	return reply[:end]
 }
 
-func (s *Service) respond(req micro.Request, a es.Answer) { respond(req, a, s.cfg.Logger) }
+func (s *Service) respond(req micro.Request, a es.Answer) { respond(s.cfg.Conn, req, a, s.cfg.Logger) }
 
-func respond(req micro.Request, a es.Answer, log *slog.Logger) {
-	body, err := json.Marshal(a)
-	if err != nil {
+// respond sends an answer. It goes past the request's own means: those note an error in the request, which the library reads when
+// the handler has returned, and answers come later, from other goroutines.
+func respond(conn *nats.Conn, req micro.Request, a es.Answer, log *slog.Logger) {
+	if req.Reply() == "" {
+		return // nobody waits
+	}
+	m := nats.NewMsg(req.Reply())
+	var err error
+	if m.Data, err = json.Marshal(a); err != nil {
 		log.Error("answer could not be written", "command", a.Command, "error", err)
 		return
 	}
 	if a.Error != nil && a.Status != es.StatusUnchanged {
-		err = req.Error(string(a.Status), a.Error.Message, body)
+		m.Header[micro.ErrorCodeHeader], m.Header[micro.ErrorHeader] = []string{string(a.Status)}, []string{a.Error.Message}
 	} else {
-		h := micro.Headers{HeaderContentType: {ContentTypeJSON}}
+		m.Header[HeaderContentType] = []string{ContentTypeJSON}
 		if a.Repeated {
-			h[HeaderRepeated] = []string{"1"}
+			m.Header[HeaderRepeated] = []string{"1"}
 		}
-		err = req.Respond(body, micro.WithHeaders(h))
 	}
-	if err != nil && !errors.IsAny(err, nats.ErrMsgNoReply, nats.ErrConnectionClosed) {
+	if err = conn.PublishMsg(m); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 		log.Warn("answer could not be sent", "command", a.Command, "status", a.Status, "error", err)
 	}
 }
