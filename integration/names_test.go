@@ -179,7 +179,7 @@ func TestF01(t *testing.T) {
 	}
 	// The writer's start, and three commands.
 	var events []struct{ Sequence uint64 }
-	if events = read[[]struct{ Sequence uint64 }](c, "log"); len(events) != 4 {
+	if events = read[[]struct{ Sequence uint64 }](c, "log", "--events"); len(events) != 4 {
 		t.Errorf("%d events stand, want 4", len(events))
 	}
 	if after := c.must(0, "get", "assignments", "--all", "-o", "json").out; after != before {
