@@ -51,12 +51,12 @@ func TestMainSet(t *testing.T) {
 	askWholeState(c, want)
 	askReports(c, readJSON[aggregates](t, govuk(t, "aggregates.json")))
 
-	before := c.must(0, "log", "--limit", "1", "-o", "json").out
+	before := c.must(0, "log", "--limit", "1", "--events", "-o", "json").out
 	again := read[imported](c, args...)
 	if again.Accepted+again.Registered != 0 || again.Repeated+again.Unchanged != first.Accepted+first.Unchanged {
 		t.Errorf("the same import again: %+v, the first was %+v", again, first)
 	}
-	if after := c.must(0, "log", "--limit", "1", "-o", "json").out; after != before {
+	if after := c.must(0, "log", "--limit", "1", "--events", "-o", "json").out; after != before {
 		t.Errorf("the last event was %s, and after the same import again it is %s", before, after)
 	}
 	check("after the same import again")
