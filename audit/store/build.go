@@ -28,7 +28,8 @@ func (s *Store) takeUp(ctx context.Context, anew bool) (*writing, error) {
 
 // open takes up the file that is there; nil when there is none that this program can go on with.
 func (s *Store) open(ctx context.Context) (*writing, error) {
-	if _, err := os.Stat(s.cfg.Path); errors.Is(err, fs.ErrNotExist) {
+	// An empty file is nobody's: it is what a power loss leaves of one that was just put in its place.
+	if info, err := os.Stat(s.cfg.Path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0 {
 		return nil, nil
 	}
 	same, err := s.ours(ctx)
