@@ -51,10 +51,13 @@ func (s *Store) accepted(ctx context.Context, seen uint64) (bool, error) {
 	return false, nil
 }
 
-// putAside keeps a file that has seen what is lost under another name: it is the only one that still tells of it. The error says why a
-// new one is to be built.
-func (s *Store) putAside(seen uint64) error {
+// putAside keeps a file that has seen what is lost under another name: it is the only one that still tells of it. It keeps no names of
+// people, since nothing follows the actor directory there any more. The error says why a new one is to be built.
+func (s *Store) putAside(ctx context.Context, seen uint64) error {
 	s.retire()
+	if err := forgetNames(ctx, s.cfg.Path); err != nil {
+		return err
+	}
 	aside := fmt.Sprintf("%s.before-loss-%d", s.cfg.Path, seen)
 	for _, suffix := range []string{"-wal", "-shm", ""} {
 		if err := os.Rename(s.cfg.Path+suffix, aside+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -62,4 +65,22 @@ func (s *Store) putAside(seen uint64) error {
 		}
 	}
 	return errors.Newf("events are lost, and somebody has accepted it: it is built anew, and %s is the file of before", aside)
+}
+
+// forgetNames takes all names of people out of a file that nobody writes, and out of the journal beside it.
+func forgetNames(ctx context.Context, path string) (err error) {
+	db, err := openLive(path)
+	if err != nil {
+		return err
+	}
+	w, err := newWriting(ctx, db, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.CombineErrors(err, w.close()) }()
+	// What is deleted is overwritten with zeros: see secure_delete of the file.
+	if _, err := w.conn.ExecContext(ctx, "DELETE FROM actor"); err != nil {
+		return errors.Wrap(err, "take the names out of the audit store of before the loss")
+	}
+	return w.forgetJournal(ctx)
 }

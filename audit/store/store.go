@@ -91,7 +91,7 @@ func (s *Store) Run(ctx context.Context) error {
 				return err
 			}
 			s.track.resume()
-			return s.putAside(other.seen)
+			return s.putAside(ctx, other.seen)
 		case stopped:
 			<-ctx.Done()
 			return nil

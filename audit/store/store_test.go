@@ -167,6 +167,14 @@ func TestBuildsAnew(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
+		"empty": func(t *testing.T, path string) {
+			if err := removeFile(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
 		"gone": func(t *testing.T, path string) {
 			if err := removeFile(path); err != nil {
 				t.Fatal(err)
@@ -326,6 +334,9 @@ func TestAcceptedLoss(t *testing.T) {
 	}
 	stop := start(t, first)
 	caughtUp(t, first, before.stream)
+	if err := first.SetActor(t.Context(), "a-9", chain.Actor{Name: "Zebulon Quagmire"}); err != nil {
+		t.Fatal(err)
+	}
 	stop()
 	after := newRecorder(t)
 	after.assign("n1", "web", "v0")
@@ -350,8 +361,9 @@ func TestAcceptedLoss(t *testing.T) {
 	if got := stands(t, s, "n1", "web"); got != "v0" {
 		t.Errorf("%q stands, want what the stream tells", got)
 	}
-	if _, err := os.Stat(path + ".before-loss-3"); err != nil {
-		t.Errorf("the file of before: %v", err)
+	// Nothing follows the directory there any more, so whoever is forgotten later must not stand in it.
+	if content, err := os.ReadFile(path + ".before-loss-3"); err != nil || bytes.Contains(content, []byte("Zebulon")) {
+		t.Errorf("the file of before (%v) holds a name", err)
 	}
 }
 
