@@ -1,6 +1,10 @@
 package audit
 
-import "time"
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+)
 
 // Questions in SQL: catenary.query.sql and catenary.query.sql-schema.
 const (
@@ -34,11 +38,19 @@ type SQLQuestion struct {
 // SQLAnswer is a table.
 type SQLAnswer struct {
 	Columns []string `json:"columns"`
-	// Rows hold text, numbers, booleans and null; what is binary is text in base64.
+	// Rows hold text, numbers as [json.Number], booleans and null; what is binary is text in base64.
 	Rows [][]any `json:"rows"`
 	// More says that there are more rows than the limits allow.
 	More bool `json:"more,omitempty"`
 	Basis
+}
+
+// UnmarshalJSON keeps numbers as they are written: a float64 holds no large one, and the tables' times are such.
+func (a *SQLAnswer) UnmarshalJSON(text []byte) error {
+	type plain SQLAnswer
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return d.Decode((*plain)(a))
 }
 
 // SQLSchemaQuestion asks for the tables and views that statements may read.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -324,19 +325,19 @@ func TestSQLShows(t *testing.T) {
 			if strings.HasPrefix(last.Query, "DROP") {
 				return refusal{"400", "not authorized", "only what reads"}
 			}
-			return audit.SQLAnswer{Columns: []string{"node", "n"}, Rows: [][]any{{"a, b", 12345678}, {nil, 0.5}, {true, "1.20"}}, More: true, Basis: audit.Basis{Through: 9}}
+			return audit.SQLAnswer{Columns: []string{"node", "n"}, Rows: [][]any{{"a, b", int64(math.MaxInt64)}, {nil, 0.5}, {true, "1.20"}}, More: true, Basis: audit.Basis{Through: 9}}
 		},
 		audit.QuestionSQLSchema: func([]byte) any {
 			return audit.SQLSchema{DDL: "CREATE …", Tables: []audit.SQLTable{{Name: "assignments", View: true, About: "who was told what", Columns: []audit.SQLColumn{{Name: "node", Type: "TEXT", About: "the node"}}}}}
 		},
 	})
-	if found := c.ok("sql", "SELECT ?, ?", "x", "1.20", "-o", "csv"); found.out != "node,n\n\"a, b\",12345678\n,0.5\ntrue,1.20\n" || !strings.Contains(found.err, "more rows") {
+	if found := c.ok("sql", "SELECT ?, ?", "x", "1.20", "-o", "csv"); found.out != "node,n\n\"a, b\",9223372036854775807\n,0.5\ntrue,1.20\n" || !strings.Contains(found.err, "more rows") {
 		t.Errorf("the CSV is %q, and it says %q", found.out, found.err)
 	}
 	if diff := cmp.Diff([]any{"x", "1.20"}, last.Arguments); diff != "" {
 		t.Errorf("values (-want +got):\n%s", diff)
 	}
-	if found := c.feed("SELECT 1\n", "sql", "-"); found.code != exitOK || last.Query != "SELECT 1\n" || !strings.HasPrefix(found.out, "node  n\na, b  12345678\n") {
+	if found := c.feed("SELECT 1\n", "sql", "-"); found.code != exitOK || last.Query != "SELECT 1\n" || !strings.HasPrefix(found.out, "node  n\na, b  9223372036854775807\n") {
 		t.Errorf("by standard input %q was asked: %+v", last.Query, found)
 	}
 	if a := read[audit.SQLAnswer](c, "sql", "SELECT 1"); len(a.Rows) != 3 || !a.More {
