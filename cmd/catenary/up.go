@@ -69,7 +69,7 @@ func (a *app) upCommand() *cobra.Command {
 	flags.BoolVar(&c.noAudit, "no-audit", false, "keep no audit store")
 	cmd.MarkFlagsMutuallyExclusive("audit", "no-audit")
 	flags.BoolVar(&c.demo, "demo", false, "bring in a small fleet to look at")
-	flags.BoolVar(&c.discardSnapshots, "discard-snapshots", false, "read the whole event stream at this start, and go on although it has lost events")
+	flags.BoolVar(&c.discardSnapshots, "discard-snapshots", false, "read the whole event stream at this start")
 	flags.StringVar(&c.checkpointKey, "checkpoint-key", "", "`file` with the keys that checkpoints are signed with (default "+checkpointKeyFile+" in the store; made when it is not there)")
 	flags.StringVar(&c.chain, "chain", "", "`name` that a new key gives the chain in its checkpoints (default one by chance)")
 	flags.DurationVar(&c.checkpointEvery, "checkpoint-every", proof.DefaultEvery, "longest `span` that an event stands without a signed checkpoint")

@@ -149,7 +149,7 @@ func (c Config) checkHeader(ctx context.Context, sequence uint64, h baseHeader) 
 		return errors.Mark(errors.Newf("it says that it was taken at event %d", h.Sequence), errDamaged)
 	}
 	if tail < h.Sequence {
-		return errors.Wrapf(ErrEventsLost, "the stream ends at event %d, and a snapshot was taken at event %d: bring the stream back from a replica or a backup, or start with --discard-snapshots to go on without those events",
+		return errors.Wrapf(ErrEventsLost, "the stream ends at event %d, and a snapshot was taken at event %d: bring the stream back from a replica or a backup, or accept the loss: start once with --accept-truncated-at %[1]d and --accept-reason",
 			tail, h.Sequence)
 	}
 	form, events := c.form(), c.Registry.Fingerprint()

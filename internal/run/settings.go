@@ -47,7 +47,7 @@ type Settings struct {
 	BucketBytes     int64 `koanf:"bucket-bytes"`
 	// Audit is the file of the projector's audit store. Empty means that it keeps none.
 	Audit string `koanf:"audit"`
-	// DiscardSnapshots makes a writer read the whole event stream, and go on although it has lost events.
+	// DiscardSnapshots makes a writer read the whole event stream.
 	DiscardSnapshots bool `koanf:"discard-snapshots"`
 	// CheckpointKey is the file with the keys that checkpoints are signed with; empty signs none. Chain is the name that a new key
 	// bears. CheckpointEvery and CheckpointEvents say when one is due.
@@ -77,7 +77,7 @@ func flags(program string) *pflag.FlagSet {
 	f.Int64("event-store-bytes", topology.DefaultEventStoreBytes, "limit of the event stream")
 	f.Int64("bucket-bytes", topology.DefaultBucketBytes, "limit of each bucket")
 	f.String("audit", "", "`file` in which a projector keeps the audit store, which answers questions about the past (default none)")
-	f.Bool("discard-snapshots", false, "read the whole event stream at this start, and go on although it has lost events (writer only)")
+	f.Bool("discard-snapshots", false, "read the whole event stream at this start (writer only)")
 	f.String("checkpoint-key", "", "projector: `file` with the keys that checkpoints are signed with, made when it is not there; without one none are signed")
 	f.String("chain", "", "projector: `name` of the chain, for a new key (default one by chance)")
 	f.Duration("checkpoint-every", proof.DefaultEvery, "projector: longest `span` that an event stands without a checkpoint")

@@ -100,6 +100,10 @@ func TestWriterStartsFromASnapshot(t *testing.T) {
 		t.Fatalf("over a stream that lost its events the writer ended with %v", err)
 	}
 	config.DiscardSnapshots = true
+	if err := atWork(t, nc, config)(); !errors.Is(err, ErrContradicted) {
+		t.Fatalf("told to discard the snapshots, over a stream that lost its events the writer ended with %v", err)
+	}
+	config.Accept = &AcceptedLoss{Reason: "the disk broke"}
 	stop = atWork(t, nc, config)
 	if a := send(commands.RegisterNode{Node: "n1"}, newID()); a.Status != es.StatusAccepted {
 		t.Errorf("after starting anew: %+v", a)

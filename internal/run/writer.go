@@ -35,7 +35,7 @@ type WriterConfig struct {
 	Durability dispatch.Durability
 	// SnapshotEvery is how many events may come before the next snapshot. Default: that of es/dispatch.
 	SnapshotEvery int
-	// DiscardSnapshots reads the whole event stream once more, and goes on although it has lost events.
+	// DiscardSnapshots reads the whole event stream once more.
 	DiscardSnapshots bool
 	// Accept goes on although the stream has lost events, and records so.
 	Accept *AcceptedLoss
@@ -153,10 +153,19 @@ func (p *writerPart) prepare(ctx context.Context) error {
 	if p.store, err = natsstore.Open(ctx, p.nc, natsstore.Config{}); err != nil {
 		return err
 	}
-	if p.cfg.DiscardSnapshots {
-		p.log.Warn("discarding the snapshots, as told")
-		return p.snapshots.Discard(ctx)
+	return nil
+}
+
+// discardAsked discards the snapshots, once, if that was asked for. They are witnesses too, so they are asked first.
+func (p *writerPart) discardAsked(ctx context.Context) error {
+	if !p.cfg.DiscardSnapshots {
+		return nil
 	}
+	p.log.Warn("discarding the snapshots, as told")
+	if err := p.snapshots.Discard(ctx); err != nil {
+		return err
+	}
+	p.cfg.DiscardSnapshots = false
 	return nil
 }
 
@@ -201,6 +210,9 @@ func (p *writerPart) turns(ctx context.Context) error {
 // errors marked dispatch.ErrBatonLost, and why the writer can't go on.
 func (p *writerPart) turn(ctx context.Context) error {
 	loss, err := p.checked(ctx)
+	if err == nil {
+		err = p.discardAsked(ctx)
+	}
 	if err != nil {
 		return err
 	}
