@@ -72,29 +72,38 @@ func LeafHash(h es.Head) tlog.Hash {
 	return tlog.RecordHash(append(leaf, h.Hash[:]...))
 }
 
-// ReadExport gives the events of an export, one JSON object a line: sequence, subject, header, stored (the body in base64) and hash.
-// What stands beside for people is passed over: only the stored event is proved. The hash of the event before is the line
-// before's, since an export to be verified begins with event 1. It ends after the first error, which is marked [ErrMalformed] for a
-// line that is not one of an export.
+// exportLine is a line of an export, as far as it is proved: what stands beside the stored event is for people.
+type exportLine struct {
+	Stored struct {
+		Sequence uint64              `json:"sequence"`
+		Subject  string              `json:"subject"`
+		Headers  map[string][]string `json:"headers"`
+		Body     []byte              `json:"body"`
+		Previous es.Hash             `json:"previous"`
+		Hash     es.Hash             `json:"hash"`
+	} `json:"stored"`
+}
+
+// ReadExport gives the events of an export of events as lines of JSON. Each has in "stored" all that the event's hash covers; what
+// stands beside for people is passed over. It ends after the first error, which is marked [ErrMalformed] for a line that is not one
+// of an export.
 func ReadExport(from io.Reader) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		lines := json.NewDecoder(from)
-		var previous es.Hash
 		for n := 1; ; n++ {
-			var r Record
-			err := lines.Decode(&r)
+			var l exportLine
+			err := lines.Decode(&l)
 			switch {
 			case errors.Is(err, io.EOF):
 				return
 			case err != nil:
-				yield(r, errors.Mark(errors.Wrapf(err, "line %d of the export", n), ErrMalformed))
+				yield(Record{}, errors.Mark(errors.Wrapf(err, "line %d of the export: make one with catenary export events --format ndjson", n), ErrMalformed))
 				return
-			case r.Sequence == 0 || r.Subject == "" || r.Headers == nil:
-				yield(r, markf(ErrMalformed, "line %d of the export has no stored event: make one with catenary export events --format ndjson", n))
+			case l.Stored.Sequence == 0 || l.Stored.Subject == "" || l.Stored.Headers == nil:
+				yield(Record{}, markf(ErrMalformed, "line %d of the export has no stored event: make one with catenary export events --format ndjson", n))
 				return
 			}
-			r.Previous, previous = previous, r.Hash
-			if !yield(r, nil) {
+			if !yield(Record(l.Stored), nil) {
 				return
 			}
 		}

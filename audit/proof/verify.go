@@ -39,6 +39,9 @@ func VerifyExport(records iter.Seq2[Record, error], signed [][]byte, keys Keys) 
 		if err != nil {
 			return found, errors.Mark(err, ErrEvent)
 		}
+		if r.Previous != a.Head.Hash {
+			return found, markf(ErrEvent, "event %d was changed: it says that the event before has the hash %s, but that one has %s", r.Sequence, r.Previous, a.Head.Hash)
+		}
 		a.Add(next)
 		found.Events = next.Sequence
 		for len(due) > 0 && due[0].Size == next.Sequence {

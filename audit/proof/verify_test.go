@@ -34,7 +34,9 @@ func TestVerifyExport(t *testing.T) {
 		e := json.NewEncoder(&file)
 		for _, r := range all {
 			if err := e.Encode(map[string]any{
-				"sequence": r.Sequence, "type": "shown to people", "subject": r.Subject, "header": r.Headers, "stored": r.Body, "hash": r.Hash,
+				"sequence": r.Sequence, "type": "shown to people", "stored": map[string]any{
+					"sequence": r.Sequence, "subject": r.Subject, "headers": r.Headers, "body": r.Body, "previous": r.Previous, "hash": r.Hash,
+				},
 			}); err != nil {
 				t.Fatal(err)
 			}
@@ -73,6 +75,7 @@ func TestVerifyExport(t *testing.T) {
 		says   string
 	}{
 		{"a byte", change(func(all []proof.Record) []proof.Record { all[6].Body[0] ^= 1; return all }), signed, proof.ErrEvent, "event 7"},
+		{"the hash before", change(func(all []proof.Record) []proof.Record { all[6].Previous[0] ^= 1; return all }), signed, proof.ErrEvent, "event 7 was changed"},
 		{"two events swapped", change(func(all []proof.Record) []proof.Record { all[2], all[3] = all[3], all[2]; return all }), signed, proof.ErrEvent, "event 3 is missing"},
 		{"two events swapped with their places", change(func(all []proof.Record) []proof.Record {
 			all[2], all[3] = all[3], all[2]
@@ -113,7 +116,7 @@ func TestVerifyExport(t *testing.T) {
 	}
 	_, err = proof.VerifyExport(proof.ReadExport(export(rewritten)), signed[2:], keys)
 	wantKind(t, err, proof.ErrForked)
-	for _, text := range []string{`{"sequence":1}`, `{`, `{"sequence":"x"}`} {
+	for _, text := range []string{`{"sequence":1}`, `{"stored":{"sequence":1}}`, `{"sequence":1,"subject":"evt.a.b","header":{},"stored":"e30="}`, `{`, `{"sequence":"x"}`} {
 		for _, err := range proof.ReadExport(strings.NewReader(text)) {
 			wantKind(t, err, proof.ErrMalformed)
 		}

@@ -186,7 +186,8 @@ It has all events read, checks that none is missing, changed or swapped, compute
 checkpoint that the chain keeps. With --checkpoint it also compares those that you have kept, which is what tells a record that was cut
 short, forked, or restored from yesterday's copy with all its checkpoints.
 
-With --offline it reads an export ("catenary export events --format ndjson") instead of asking the chain, and needs no network.
+With --offline it reads an export ("catenary export events --format ndjson", all of it) instead of asking the chain, and needs no network. It
+checks what stands in "stored" of each line; the fields beside it are for people and are passed over.
 
 The record is tamper-evident: a change can't be prevented, but it shows here. Exit code 1 means that something does not hold; the
 message names it.`
@@ -201,7 +202,7 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 	output := formatFlag(cmd, formatTable)
 	cmd.Flags().StringArrayVar(&files, "checkpoint", nil, "a checkpoint that you have kept, in this `file`; may be given again")
 	cmd.Flags().StringVar(&export, "offline", "", "check this `file` of exported events instead of the chain")
-	cmd.Flags().StringVar(&key, "key", "", "the chain's public `key` (default "+keyVariable+")")
+	cmd.Flags().StringVar(&key, "key", "", "the chain's public `key`, or several with spaces between when it was replaced (default "+keyVariable+")")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var handed [][]byte
 		for _, path := range files {
@@ -241,7 +242,11 @@ func (a *app) verifyExport(f format, path string, handed [][]byte, key string) e
 	if err != nil {
 		return errors.Wrap(err, "the export does not hold")
 	}
-	return a.showChecked(f, found)
+	if err := a.showChecked(f, found); err != nil {
+		return err
+	}
+	a.sayf("checked is what stands in \"stored\" of each line; believe no field beside it")
+	return nil
 }
 
 func (a *app) verifyAgainst(ctx context.Context, s *session, f format, handed [][]byte, key string) error {
@@ -263,6 +268,9 @@ func (a *app) verifyAgainst(ctx context.Context, s *session, f format, handed []
 		}
 	}
 	found, err := s.proofs.VerifyChain(ctx, handed, keys, progress)
+	if errors.Is(err, proof.ErrKey) {
+		err = errors.WithHint(err, "if the chain's key was replaced, give the keys of before too: --key \"OLD NEW\"")
+	}
 	if err != nil {
 		return errors.Wrap(err, "the record does not hold")
 	}

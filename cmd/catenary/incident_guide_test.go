@@ -40,7 +40,7 @@ func TestIncidentGuide(t *testing.T) {
 						t.Fatal(err)
 					}
 					word = strings.TrimSpace(string(key))
-				case strings.HasSuffix(word, ".checkpoint"), strings.HasSuffix(word, ".json"):
+				case strings.HasSuffix(word, ".checkpoint"), strings.HasSuffix(word, ".json"), strings.HasSuffix(word, ".ndjson"):
 					word = filepath.Join(dir, word)
 				}
 				args = append(args, word)
