@@ -36,7 +36,7 @@ func (s *Store) follow(ctx context.Context, w *writing) error {
 type messages func(ctx context.Context, after uint64) iter.Seq2[es.Message, error]
 
 // feed takes in messages until there are no more or one can't be taken in. What came before is in the file then. It gives a
-// stopError, errors marked [es.ErrBrokenChain], and those of the stream and the file.
+// stopError, errors marked [es.ErrBrokenChain], and those of the stream and the file, also when a question has met them.
 func (s *Store) feed(ctx context.Context, w *writing, from messages, linger time.Duration, building bool) error {
 	ready, stop := s.makeReady(ctx, w.place.head, from)
 	defer stop()
@@ -52,8 +52,9 @@ func (s *Store) feed(ctx context.Context, w *writing, from messages, linger time
 		return nil
 	}
 	taken, most := 0, batchEvents
+	damage := s.damage
 	if building {
-		most = buildEvents
+		most, damage = buildEvents, nil // questions are about another file
 	}
 	for {
 		var due <-chan time.Time
@@ -82,6 +83,8 @@ func (s *Store) feed(ctx context.Context, w *writing, from messages, linger time
 				continue
 			}
 			return errors.CombineErrors(next.failure, commit())
+		case err := <-damage:
+			return err
 		case <-due:
 			if err := commit(); err != nil {
 				return err

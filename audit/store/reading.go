@@ -21,8 +21,21 @@ type reading struct {
 	now   time.Time
 }
 
-// read lets a question read one state of the file. It gives errors marked [audit.ErrStoreBehind] while there is no file to ask.
-func (s *Store) read(ctx context.Context, ask func(context.Context, *reading) error) (err error) {
+// read lets a question read one state of the file. It gives errors marked [audit.ErrStoreBehind] while there is no file to ask, also
+// when the question finds the file damaged: it is built anew then.
+func (s *Store) read(ctx context.Context, ask func(context.Context, *reading) error) error {
+	err := s.readOnce(ctx, ask)
+	if !isDamaged(err) {
+		return err
+	}
+	select {
+	case s.damage <- err:
+	default: // another question has said so
+	}
+	return errors.Mark(errors.WithHint(errors.Wrap(err, "the audit store is damaged and is built anew"), "ask again when it is built"), audit.ErrStoreBehind)
+}
+
+func (s *Store) readOnce(ctx context.Context, ask func(context.Context, *reading) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, questionTime)
 	defer cancel()
 	conn, err := s.connect(ctx, func() *sql.DB { return s.questions })

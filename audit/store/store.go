@@ -51,6 +51,8 @@ type Store struct {
 
 	// writes hands what is not an event to whoever writes the file.
 	writes chan write
+	// damage hands what a question has found broken to whoever writes the file. One is enough.
+	damage chan error
 }
 
 // New checks the configuration. Nothing is opened before [Store.Run].
@@ -67,7 +69,7 @@ func New(c Config) (*Store, error) {
 	if c.Linger <= 0 {
 		c.Linger = DefaultLinger
 	}
-	return &Store{cfg: c, track: newTracker(), writes: make(chan write)}, nil
+	return &Store{cfg: c, track: newTracker(), writes: make(chan write), damage: make(chan error, 1)}, nil
 }
 
 // Pauses between tries after trouble with the file or the stream.
@@ -153,6 +155,10 @@ func (s *Store) run(ctx context.Context, anew bool) (err error) {
 		}
 		err = errors.CombineErrors(err, w.close())
 	}()
+	select {
+	case <-s.damage: // of the file before
+	default:
+	}
 	if err := s.publish(); err != nil {
 		return err
 	}

@@ -215,6 +215,40 @@ func TestBuildsAnew(t *testing.T) {
 	}
 }
 
+// TestDamagedWhileItRuns finds the damage by a question, and builds the file anew.
+func TestDamagedWhileItRuns(t *testing.T) {
+	t.Parallel()
+	r := newRecorder(t)
+	r.assign("n1", "web", "v1")
+	path := filepath.Join(t.TempDir(), "audit.db")
+	s := running(t, Config{Events: r.stream, Path: path})
+	caughtUp(t, s, r.stream)
+	// What is erased leaves no journal, so that all is read from the file.
+	if err := s.SetActor(t.Context(), "a-9", chain.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	damageFile(t, path)
+	ctx, cancel := contextOf(t)
+	defer cancel()
+	for found := false; ; {
+		_, err := s.Log(ctx, audit.LogQuestion{})
+		switch {
+		case err == nil && found:
+			return
+		case err == nil:
+			t.Fatal("a question is answered from a file that is damaged")
+		case !errors.Is(err, audit.ErrStoreBehind):
+			t.Fatalf("it gave %v", err)
+		}
+		found = true
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("it stays damaged: %v", err)
+		}
+	}
+}
+
 // TestStops meets what only a person can deal with: the store stops, says why, and goes on answering where it has a file. A
 // shorter and another stream are case A11.
 func TestStops(t *testing.T) {
