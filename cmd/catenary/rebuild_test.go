@@ -78,7 +78,8 @@ func TestRepairOfAStoppedView(t *testing.T) {
 	deadline := time.After(waitLimit)
 	for {
 		found := o.call("get", "nodes")
-		if found.code == exitStale && strings.Contains(found.err, "has stopped at event") && strings.Contains(found.err, "catenary repair chain-nodes") {
+		if found.code == exitStale && strings.Contains(found.err, "has stopped at event") && strings.Contains(found.err, "catenary repair chain-nodes") &&
+			strings.Contains(found.err, "catenary rebuild chain-nodes --anew") {
 			break
 		}
 		select {

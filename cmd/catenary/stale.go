@@ -65,7 +65,7 @@ func (s *session) stale(ctx context.Context, views []string) error {
 		case v.Event >= p.Tail:
 		case v.Stopped != "":
 			return errors.WithHintf(errors.Wrapf(errStale, "%s has stopped at event %d of %d: %s", v.View, v.Event, p.Tail, v.Stopped),
-				"when the reason is gone: catenary repair %s", v.View)
+				"when the reason is gone: catenary repair %[1]s; to have the bucket built anew: catenary rebuild %[1]s --anew", v.View)
 		case v.Rebuilding:
 			return errors.Wrapf(errStale, "%s is being built anew; until that is done nothing is added to what is shown", v.View)
 		default:
