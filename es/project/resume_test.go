@@ -322,3 +322,24 @@ func (b *bloated) Fold(e es.Event) ([]project.Value, error) {
 	}
 	return values, err
 }
+
+// TestDamagedBeyondRetaking: a bucket that loses its tail while its view has passed events that left no trace is taken up again, and
+// where it then turns out to be damaged the view stops, while the others go on.
+func TestDamagedBeyondRetaking(t *testing.T) {
+	t.Parallel()
+	s := store(t, history(40)...)
+	a, b := &projecttest.Bucket{}, &projecttest.Bucket{}
+	cfg := config(s, spec(newSums, a), spec(newEverything, b))
+	cfg.Marks, cfg.MarkInterval = &projecttest.Marks{}, limit
+	r := start(t, cfg)
+	r.wait(40)
+	a.Delete(5)
+	a.Truncate(30)
+	if v := r.stopped("sums"); !strings.Contains(v.Reason, "missing") {
+		t.Errorf("status %+v", v)
+	}
+	last := projecttest.Append(t, newRegistry(), s, history(2)...)
+	if _, err := r.Wait(bounded(t), last, "everything"); err != nil {
+		t.Error(err)
+	}
+}

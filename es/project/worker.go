@@ -316,9 +316,9 @@ func (w *worker) pass(ctx context.Context, head es.Head) {
 }
 
 // leaveMark leaves a mark when the view has passed events that neither the bucket nor the last mark shows. A mark is safe
-// to lose, so a failure is only logged.
+// to lose, so a failure is only logged. A view that is to be taken up from its bucket leaves none: what it passed may stand there no more.
 func (w *worker) leaveMark(ctx context.Context) {
-	if w.cfg.Marks == nil || w.passed.Sequence <= w.persisted {
+	if w.view == nil || w.cfg.Marks == nil || w.passed.Sequence <= w.persisted {
 		return
 	}
 	m := mark{Event: w.passed.Sequence, Hash: w.passed.Hash, Revision: w.confirmed, Fold: w.view.Version(), Bucket: w.generation.Bucket}
