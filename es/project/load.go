@@ -63,11 +63,7 @@ func (w *worker) load(ctx context.Context) error {
 	w.head, w.passed, w.persisted = head, head, at.event
 	w.confirmed = at.revision
 	w.track.takeUp(Progress{Event: at.event, Revision: at.revision, Bucket: w.generation.Bucket})
-	if p, ok := view.(*parking); ok {
-		for key := range p.parked {
-			w.track.park(p, key)
-		}
-	}
+	w.track.parkedBy(view)
 	w.openAhead(ctx, tail.Revision)
 	if w.unfinished != nil {
 		w.runner.goOn(w)

@@ -80,7 +80,6 @@ func (t *tracker) takeUp(p Progress) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.progress, t.trouble, t.rebuilding, t.stop, t.since, t.pace = p, "", false, nil, time.Time{}, meter{}
-	clear(t.parked)
 	t.wake()
 }
 
@@ -109,6 +108,18 @@ func (t *tracker) park(p *parking, key string) {
 		return
 	}
 	t.parked[key] = ParkedInstance{Instance: strings.TrimPrefix(key, parkedPrefix), Parked: r, Said: p.said[key]}
+}
+
+// parkedBy notes all that a view has parked, in the place of what was noted before.
+func (t *tracker) parkedBy(view View) {
+	t.mu.Lock()
+	clear(t.parked)
+	t.mu.Unlock()
+	if p, ok := view.(*parking); ok {
+		for key := range p.parked {
+			t.park(p, key)
+		}
+	}
 }
 
 // met notes an event whose type the program does not know.

@@ -296,5 +296,6 @@ func (w *worker) succeed(builder *worker) {
 	w.view, w.reads = builder.view, builder.reads
 	w.queue, w.sent, w.sentBytes = nil, 0, 0
 	w.head, w.passed, w.persisted, w.confirmed = builder.head, builder.passed, builder.persisted, builder.confirmed
+	w.track.parkedBy(w.view)
 	w.track.set(Progress{Event: w.passed.Sequence, Revision: w.confirmed, Bucket: w.generation.Bucket})
 }

@@ -143,6 +143,7 @@ func (b *rebuilding) finish(ctx context.Context, f *freshFold, bucket Bucket, ge
 	// The view's own state came from the bucket, and may have what was wrong there in it.
 	w.view, w.reads = c.view, readsOf(c.view)
 	w.confirmed = state.Last + uint64(len(mends))
+	w.track.parkedBy(w.view)
 	w.track.set(Progress{Event: w.passed.Sequence, Revision: w.confirmed, Bucket: w.generation.Bucket})
 	return nil
 }

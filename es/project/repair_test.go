@@ -188,3 +188,35 @@ func TestVerifyOfAForgedMend(t *testing.T) {
 		}
 	}
 }
+
+// TestSkippedIsParkedNoMore: after a repair, or a rebuild where other values stood behind, a view that goes on all the while says of
+// what was left out that it is parked no more.
+func TestSkippedIsParkedNoMore(t *testing.T) {
+	t.Parallel()
+	s, g := store(t, thing("a", added{By: 1}), thing("a", spoilt{}), thing("a", added{By: 1}), thing("b", spoilt{})), &projecttest.Generations{}
+	r := start(t, kept(s, g, newParking))
+	r.wait(4)
+	parked := func(want ...string) {
+		t.Helper()
+		v := r.until("sums", inState(project.StateRunning))
+		have := []string{}
+		for _, p := range v.Parked {
+			have = append(have, p.Instance)
+		}
+		if diff := cmp.Diff(want, have, cmpopts.EquateEmpty()); diff != "" || v.ParkedCount != len(want) {
+			t.Errorf("%d parked (-want +have):\n%s", v.ParkedCount, diff)
+		}
+	}
+	parked("thing.a", "thing.b")
+	r.wait(projecttest.Append(t, newRegistry(), s, order("sums", skipped{Event: 4})))
+	if result := r.rebuilt("sums", project.RebuildOptions{InPlace: true}); !result.OK() || len(result.Mends) != 1 {
+		t.Errorf("result %+v", result)
+	}
+	parked("thing.a")
+	r.wait(projecttest.Append(t, newRegistry(), s, order("sums", skipped{Event: 2})))
+	if result := r.rebuilt("sums", project.RebuildOptions{}); !result.OK() || result.Generation == nil {
+		t.Errorf("result %+v", result)
+	}
+	parked()
+	same(t, s, newParking, g.Read("sums"))
+}
