@@ -128,6 +128,9 @@ func (b *rebuilding) finish(ctx context.Context, f *freshFold, bucket Bucket, ge
 	}
 	mends, reason := c.plan()
 	b.result.Events, b.result.Values = f.head.Sequence, c.report.Values
+	if c.report.Behind > 0 {
+		b.result.Events = c.report.Behind - 1 // a view that does not go on has come no further
+	}
 	b.result.Differences = len(c.report.Differences) + c.report.More
 	b.result.Mends, b.result.Anew = mends, reason
 	switch {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/errors"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -219,4 +220,27 @@ func TestSkippedIsParkedNoMore(t *testing.T) {
 	}
 	parked()
 	same(t, s, newParking, g.Read("sums"))
+}
+
+// TestRebuildOfAPausedView compares a paused view as far as it has come, and makes no new generation of it: neither now nor,
+// unasked, when it goes on.
+func TestRebuildOfAPausedView(t *testing.T) {
+	t.Parallel()
+	s, g := store(t, thing("a", added{By: 1})), &projecttest.Generations{}
+	r := start(t, kept(s, g, newSums))
+	r.wait(1)
+	at := projecttest.Append(t, newRegistry(), s, order("sums", paused{}))
+	r.until("sums", inState(project.StatePaused))
+	projecttest.Append(t, newRegistry(), s, thing("a", added{By: 1}))
+	if result := r.rebuilt("sums", project.RebuildOptions{}); !result.OK() || result.Events != at {
+		t.Errorf("result %+v, want that the bucket equals the fold of %d events", result, at)
+	}
+	if _, err := r.done("sums", project.RebuildOptions{Anew: true}); !errors.Is(err, project.ErrStopped) || !strings.Contains(err.Error(), "resume it first") {
+		t.Errorf("built anew with error %v", err)
+	}
+	if p, err := g.Pointer(bounded(t), "sums"); err != nil || p.Next != nil {
+		t.Errorf("pointer %+v with error %v", p, err)
+	}
+	r.passes(projecttest.Append(t, newRegistry(), s, order("sums", resumed{})))
+	same(t, s, newSums, g.Read("sums"))
 }

@@ -26,7 +26,7 @@ type Rebuilt struct {
 	View string `json:"view"`
 	// Bucket is the name of the one that is read now.
 	Bucket string `json:"bucket"`
-	// Events counts the events that were folded afresh, Values the values that they gave.
+	// Events counts the events that were folded afresh, as far as the bucket has come to them; Values the values that were given.
 	Events uint64 `json:"events"`
 	Values uint64 `json:"values,omitempty"`
 	// Differences counts what differed from a fresh fold and was compared. It is zero when nothing was compared.
