@@ -80,6 +80,8 @@ type ViewPosition struct {
 	Revision uint64 `json:"revision"`
 	// Stopped says why the view does not go on.
 	Stopped string `json:"stopped,omitempty"`
+	// Paused says that this is because a person has paused it.
+	Paused bool `json:"paused,omitempty"`
 	// Rebuilding says that its bucket is being built anew. The present one is read meanwhile, and nothing is added to it.
 	Rebuilding bool `json:"rebuilding,omitempty"`
 }

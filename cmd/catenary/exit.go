@@ -46,7 +46,7 @@ const exitCodesHelp = `Exit codes:
    4  not found: there is no such record
    5  refused by a rule of the chain, or sent too late to be done (rejected, expired, fenced); nothing was recorded
    6  conflict: the record has another version than --expect-version says; nothing was recorded
-   7  shown, but perhaps out of date: a view has stopped or is behind, or nobody says how far it is; the message names it
+   7  shown, or not found, but perhaps out of date: a view has stopped or is behind, or nobody says how far it is; the message names it
    9  timed out: no answer came; a command may have been recorded. Send it again with the same --id to learn
   10  the bus, or the service on it that would answer, can't be reached; nothing was recorded
   11  diff could not compare, for whatever reason but wrong usage

@@ -20,8 +20,8 @@ With a plural it lists them: those that stand, and with --all those that ended t
 was published, or a key as it is stored (n1.web). With a singular it shows one record, also one that ended, and with --as-of
 as it was at that time.
 
-When what is shown may be out of date, because a view has stopped or is behind, a message on standard error says so, and the exit
-code is 7. --at-least EVENT waits first until the event can be read.`
+When what is shown, or not found, may be out of date, because a view has stopped or is behind, a message on standard error says so,
+and the exit code is 7. --at-least EVENT waits first until the event can be read.`
 
 func (a *app) getCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -54,7 +54,7 @@ func (a *app) listCommand(k kind) *cobra.Command {
 		if len(args) > 0 && q != (chain.Query{}) && q != (chain.Query{All: true}) {
 			return usagef("KEYs are given, and filters too: one or the other")
 		}
-		return a.readRecords(cmd.Context(), k, *atLeast, func(ctx context.Context, s *session) error {
+		return a.readRecords(cmd.Context(), k, nil, *atLeast, func(ctx context.Context, s *session) error {
 			if len(args) > 0 {
 				return a.getKeys(ctx, s, k, *output, args)
 			}
@@ -151,7 +151,7 @@ func (a *app) getOneCommand(k kind) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.readRecords(cmd.Context(), k, *atLeast, func(ctx context.Context, s *session) error {
+		return a.readRecords(cmd.Context(), k, names, *atLeast, func(ctx context.Context, s *session) error {
 			var l line
 			var err error
 			if at.IsZero() {

@@ -38,7 +38,7 @@ func (a *app) historyOfCommand(k kind) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.readRecords(cmd.Context(), k, *atLeast, func(ctx context.Context, s *session) error {
+		return a.readRecords(cmd.Context(), k, names, *atLeast, func(ctx context.Context, s *session) error {
 			changes, err := k.history(ctx, s, names)
 			if err != nil {
 				return s.near(ctx, err, k.beside, names...)

@@ -9,6 +9,7 @@ import (
 
 	"catenary/chain"
 	"catenary/es"
+	"catenary/es/project"
 	"catenary/events"
 )
 
@@ -28,6 +29,7 @@ type kind struct {
 	get     func(ctx context.Context, s *session, names []string) (line, error)
 	asOf    func(ctx context.Context, s *session, at time.Time, names []string) (line, error)
 	history func(ctx context.Context, s *session, names []string) ([]change, error)
+	parked  func(ctx context.Context, s *session, names []string) (project.Parked, error)
 }
 
 // change is one value of a record's history, with people's names in the place of opaque ids.
@@ -75,6 +77,9 @@ func newKind[T chain.Record](k chain.Kind[T], names string, about string, column
 		get: func(ctx context.Context, s *session, names []string) (line, error) {
 			e, err := chain.Get(ctx, s.reader, k, names...)
 			return show(s, e.Key, e.Change), err
+		},
+		parked: func(ctx context.Context, s *session, names []string) (project.Parked, error) {
+			return chain.Parked(ctx, s.reader, k, names...)
 		},
 		asOf: func(ctx context.Context, s *session, at time.Time, names []string) (line, error) {
 			c, err := chain.AsOf(ctx, s.reader, k, at, names...)

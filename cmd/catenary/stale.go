@@ -10,6 +10,7 @@ import (
 
 	"catenary/audit"
 	"catenary/chain"
+	"catenary/es"
 )
 
 const (
@@ -30,19 +31,27 @@ func atLeastFlag(cmd *cobra.Command) *uint64 {
 	return event
 }
 
-// readRecords reads records of a kind, after it has waited for an event, if there is one to wait for. When they may be older than
-// what was recorded, it says so by an error after they were shown.
-func (a *app) readRecords(ctx context.Context, k kind, atLeast uint64, work func(context.Context, *session) error) error {
+// readRecords reads records of a kind, or the one with the names if there are some, after it has waited for an event, if there is one to wait for. When they may be older than
+// what was recorded, it says so by an error after they were shown, or in the place of one that says that they are not there.
+func (a *app) readRecords(ctx context.Context, k kind, names []string, atLeast uint64, work func(context.Context, *session) error) error {
 	return a.read(ctx, func(ctx context.Context, s *session) error {
 		if atLeast > 0 {
 			if err := s.reader.WaitFor(ctx, atLeast, k.views...); err != nil {
 				return err
 			}
 		}
-		if err := work(ctx, s); err != nil {
+		err := work(ctx, s)
+		if err != nil && !errors.Is(err, es.ErrNotFound) {
 			return err
 		}
-		return s.stale(ctx, k.views)
+		stale := s.stale(ctx, k.views)
+		if stale == nil && len(names) > 0 {
+			stale = s.parked(ctx, k, names)
+		}
+		if err != nil && stale != nil {
+			return errors.Wrapf(stale, "%v", err) // it may be there all the same
+		}
+		return errors.CombineErrors(err, stale)
 	})
 }
 
@@ -63,6 +72,9 @@ func (s *session) stale(ctx context.Context, views []string) error {
 	for _, v := range slices.DeleteFunc(p.Views, others) {
 		switch {
 		case v.Event >= p.Tail:
+		case v.Paused:
+			return errors.WithHintf(errors.Wrapf(errStale, "%s has come to event %d of %d, %s", v.View, v.Event, p.Tail, v.Stopped),
+				"when the reason is gone: catenary projections resume %s --reason TEXT", v.View)
 		case v.Stopped != "":
 			return errors.WithHintf(errors.Wrapf(errStale, "%s has stopped at event %d of %d: %s", v.View, v.Event, p.Tail, v.Stopped),
 				"when the reason is gone: catenary repair %[1]s; to have the bucket built anew: catenary rebuild %[1]s --anew", v.View)
@@ -73,6 +85,19 @@ func (s *session) stale(ctx context.Context, views []string) error {
 		}
 	}
 	return nil
+}
+
+// parked gives an error marked errStale when a record's view has parked what was recorded of it.
+func (s *session) parked(ctx context.Context, k kind, names []string) error {
+	p, err := k.parked(ctx, s, names)
+	switch {
+	case errors.Is(err, es.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	err = errors.Wrapf(errStale, "%s can't fold event %d of this %s (%s, %s), and %d events behind it are parked too", k.views[0], p.Event, k.singular, p.Type, p.Why, p.Behind)
+	return errors.WithHintf(err, "catenary projections show %s tells why", k.views[0])
 }
 
 // positions asks how far the views are, for the reader.

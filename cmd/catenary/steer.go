@@ -53,7 +53,7 @@ func (a *app) resumeCommand() *cobra.Command {
 const skipHelp = `Skip leaves one event out of a view, for good: of what that event says nothing is in the view, now and in every later fold. The
 event itself stays, and other views are as they are.
 
-Only an event at which the view has stopped, or which it has parked, can be skipped. Where the event was parked, repair the
+Only an event at which the view has stopped, or which it has parked, can be skipped. Where the event was parked, rebuild the
 view afterwards: what came behind it is folded then.`
 
 func (a *app) skipCommand() *cobra.Command {
@@ -85,7 +85,7 @@ func (a *app) skipCommand() *cobra.Command {
 		}
 		err = a.steer(cmd, w, "skip an event of "+c.View, c, func(v project.ViewStatus) bool { return v.At != c.Event })
 		if err == nil && parked {
-			a.sayf("what came behind it is folded when the view is repaired or built anew")
+			a.sayf("what came behind it is folded when the view is rebuilt: catenary rebuild %s", c.View)
 		}
 		return err
 	}

@@ -180,7 +180,7 @@ func positions(ctx context.Context, runner *project.Runner, sequence uint64) ([]
 		case project.StateStopped:
 			p.Stopped = v.Reason
 		case project.StatePaused:
-			p.Stopped = "paused: " + v.Paused.Reason
+			p.Stopped, p.Paused = "paused: "+v.Paused.Reason, true
 		case project.StateRebuilding:
 			p.Rebuilding = true
 		case project.StateRunning, project.StateCatchingUp, project.StateWaiting:
