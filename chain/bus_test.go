@@ -36,6 +36,9 @@ func startBuckets(t *testing.T, names ...string) (*realBuckets, *chain.Reader) {
 	if err := natskv.Ensure(t.Context(), nc, topology.Actors(topology.Options{})); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := natskv.OpenGenerations(t.Context(), nc, topology.Options{}, nil); err != nil {
+		t.Fatal(err)
+	}
 	actors, err := natskv.OpenKeyValue(t.Context(), nc, topology.BucketActors)
 	if err != nil {
 		t.Fatal(err)

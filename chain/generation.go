@@ -45,7 +45,9 @@ func (p *pointers) put(view, bucket string) {
 func (r *Reader) Bucket(ctx context.Context, view string) (string, error) {
 	views, err := r.named(ctx, topology.BucketViews)
 	if errors.Is(err, project.ErrNoBucket) {
-		return view, nil // nobody has ever kept generations here
+		// A server that starts knows its streams one after another. To take the first generation for the one that is read would show
+		// what was long replaced.
+		return "", unpointed(view, err)
 	}
 	if err != nil {
 		return "", err
@@ -64,6 +66,12 @@ func (r *Reader) Bucket(ctx context.Context, view string) (string, error) {
 	}
 	r.pointers.put(view, p.Bucket)
 	return p.Bucket, nil
+}
+
+// unpointed says that the bucket of pointers is not there, or not yet.
+func unpointed(view string, err error) error {
+	err = errors.Newf("which bucket of %s is read can't be told: %v", view, err)
+	return errors.Mark(errors.WithHint(err, "the server may be starting; try again, and see that a projector has run on it"), es.ErrUnavailable)
 }
 
 // bucket opens the generation of a view's bucket that is read now.

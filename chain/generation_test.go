@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"catenary/chain"
+	"catenary/es"
 	"catenary/es/project"
 	"catenary/internal/topology"
 )
@@ -145,5 +146,47 @@ func TestWaitForASwitch(t *testing.T) {
 	}
 	if _, err := chain.Get(t.Context(), r, chain.Nodes, "n1"); err != nil {
 		t.Errorf("read after the wait: %v", err)
+	}
+}
+
+// TestReaderOfAServerThatStarts: a server that knows the buckets, but not yet the one of the pointers, does not send readers to the
+// generation that was read first.
+func TestReaderOfAServerThatStarts(t *testing.T) {
+	t.Parallel()
+	b := newBuckets()
+	put(b, chain.Nodes, 1, 0, chain.Node{Node: "n1", ManagedBy: "long ago"})
+	b.put("chain-nodes-g2", "n1", encoded(chain.Node{Node: "n1", ManagedBy: "now"}), meta(2, 0))
+	b.point("chain-nodes", "chain-nodes-g2", 2)
+	starting := true
+	r := chain.NewReader(chain.Config{Open: func(ctx context.Context, bucket string) (chain.Bucket, error) {
+		if starting && bucket == topology.BucketViews {
+			return nil, errors.Mark(errors.Mark(errors.New("stream not found"), project.ErrNoBucket), es.ErrNotFound)
+		}
+		return b.open(ctx, bucket)
+	}})
+	if e, err := chain.Get(t.Context(), r, chain.Nodes, "n1"); !errors.Is(err, es.ErrUnavailable) || errors.Is(err, es.ErrNotFound) {
+		t.Errorf("it gives %+v with error %v", e.Value, err)
+	}
+	starting = false
+	if e, err := chain.Get(t.Context(), r, chain.Nodes, "n1"); err != nil || e.Value.ManagedBy != "now" {
+		t.Errorf("it gives %+v with error %v", e.Value, err)
+	}
+}
+
+func TestParked(t *testing.T) {
+	t.Parallel()
+	b := newBuckets()
+	put(b, chain.Builds, 1, 0, chain.Build{ID: "whole"})
+	for key, record := range map[string]string{"parked": `{"event":3,"type":"build.failed.v1","why":"unfolded","behind":2}`, "skipped": `{"event":4,"skipped":true}`} {
+		b.put(chain.Builds.Bucket(), project.ParkedKey(es.Ref{Aggregate: chain.Builds.Name(), Key: key}), []byte(record), meta(3, 0))
+	}
+	r := b.reader()
+	if p, err := chain.Parked(t.Context(), r, chain.Builds, "parked"); err != nil || p.Event != 3 || p.Behind != 2 {
+		t.Errorf("it gives %+v with error %v", p, err)
+	}
+	for _, build := range []string{"whole", "skipped", "nobody"} {
+		if p, err := chain.Parked(t.Context(), r, chain.Builds, build); !errors.Is(err, es.ErrNotFound) {
+			t.Errorf("of %s it gives %+v with error %v", build, p, err)
+		}
 	}
 }

@@ -34,6 +34,10 @@ func TestFromEventsToAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	if _, err := natskv.OpenGenerations(t.Context(), nc, topology.Options{}, nil); err != nil {
+		t.Fatal(err)
+	}
+
 	at := projecttest.Recorded(0)
 	day := func(n int) projecttest.Fact {
 		return projecttest.Fact{Effective: at.AddDate(0, 0, n), Actor: "a1", OnBehalfOf: "p1"}
