@@ -24,8 +24,9 @@ type pointers struct {
 }
 
 type pointed struct {
-	bucket string
-	until  time.Time
+	bucket   string
+	revision uint64 // of the pointer
+	until    time.Time
 }
 
 func (p *pointers) get(view string) (string, bool) {
@@ -35,10 +36,17 @@ func (p *pointers) get(view string) (string, bool) {
 	return found.bucket, p.clock().Before(found.until)
 }
 
-func (p *pointers) put(view, bucket string) {
+// put takes in which bucket is read by a revision of the pointer, and gives the one to read. Of two that asked at the same time the one that
+// is answered last may have the older pointer: what another one has heard since then is gone by as long as it is relied upon.
+func (p *pointers) put(view, bucket string, revision uint64) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.read[view] = pointed{bucket: bucket, until: p.clock().Add(pointerAge)}
+	now := p.clock()
+	if found := p.read[view]; revision < found.revision && now.Before(found.until) {
+		return found.bucket
+	}
+	p.read[view] = pointed{bucket: bucket, revision: revision, until: now.Add(pointerAge)}
+	return bucket
 }
 
 // Bucket gives the name of the generation of a view's bucket that is read now. The view's name is that of the first generation.
@@ -55,8 +63,7 @@ func (r *Reader) Bucket(ctx context.Context, view string) (string, error) {
 	e, err := views.Get(ctx, view)
 	switch {
 	case errors.Is(err, es.ErrNotFound):
-		r.pointers.put(view, view)
-		return view, nil
+		return r.pointers.put(view, view, 0), nil
 	case err != nil:
 		return "", errors.Wrapf(err, "which bucket of %s is read", view)
 	}
@@ -64,8 +71,7 @@ func (r *Reader) Bucket(ctx context.Context, view string) (string, error) {
 	if err != nil {
 		return "", errors.Wrapf(err, "which bucket of %s is read", view)
 	}
-	r.pointers.put(view, p.Bucket)
-	return p.Bucket, nil
+	return r.pointers.put(view, p.Bucket, p.Revision), nil
 }
 
 // unpointed says that the bucket of pointers is not there, or not yet.

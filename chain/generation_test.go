@@ -3,6 +3,7 @@ package chain_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -189,4 +190,54 @@ func TestParked(t *testing.T) {
 			t.Errorf("of %s it gives %+v with error %v", build, p, err)
 		}
 	}
+}
+
+// late answers the first read only after it was let.
+type late struct {
+	chain.Bucket
+	first, asked, let chan struct{}
+}
+
+func (l late) Get(ctx context.Context, key string) (project.Entry, error) {
+	e, err := l.Bucket.Get(ctx, key)
+	select {
+	case <-l.first:
+		close(l.asked)
+		<-l.let
+	default:
+	}
+	return e, err
+}
+
+// TestReaderNeverGoesBack: an older pointer that is heard of late does not send a reader back to where another one has left for the next
+// generation.
+func TestReaderNeverGoesBack(t *testing.T) {
+	t.Parallel()
+	b := newBuckets()
+	b.point("chain-nodes", "chain-nodes-g2", 2)
+	slow := late{first: make(chan struct{}, 1), asked: make(chan struct{}), let: make(chan struct{})}
+	slow.first <- struct{}{}
+	r := chain.NewReader(chain.Config{Clock: func() time.Time { return noon }, Open: func(ctx context.Context, name string) (chain.Bucket, error) {
+		opened, err := b.open(ctx, name)
+		return late{opened, slow.first, slow.asked, slow.let}, err
+	}})
+	older := make(chan string, 1)
+	go func() {
+		name, err := r.Bucket(context.WithoutCancel(t.Context()), "chain-nodes")
+		older <- fmt.Sprint(name, err)
+	}()
+	<-slow.asked
+	b.point("chain-nodes", "chain-nodes-g3", 3)
+	seen := func() {
+		t.Helper()
+		if name, err := r.Bucket(t.Context(), "chain-nodes"); err != nil || name != "chain-nodes-g3" {
+			t.Errorf("readers are sent to %s with error %v", name, err)
+		}
+	}
+	seen()
+	close(slow.let)
+	if name := <-older; name != "chain-nodes-g3<nil>" {
+		t.Errorf("who asked before is sent to %s", name)
+	}
+	seen()
 }
