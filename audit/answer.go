@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 )
 
@@ -31,9 +32,11 @@ const (
 	aliveInterval = time.Second
 )
 
-// answer sends the parts of one answer, in order.
+// answer sends the parts of one answer, in order. It goes past the request's own means: those note an error in the request, which the
+// library reads when the handler has returned, and answers come later, from other goroutines.
 type answer struct {
-	request micro.Request
+	conn  *nats.Conn
+	reply string
 
 	mu   sync.Mutex
 	part int
@@ -79,9 +82,7 @@ func (a *answer) sendBody(body []byte, stream string) error {
 	}
 	a.part++
 	a.over = stream == streamEnd
-	err := a.request.Respond(body, micro.WithHeaders(micro.Headers{
-		headerPart: {strconv.Itoa(a.part)}, headerStream: {stream},
-	}))
+	err := a.publish(nats.Header{headerPart: {strconv.Itoa(a.part)}, headerStream: {stream}}, body)
 	return errors.Wrapf(err, "send part %d of the answer", a.part)
 }
 
@@ -93,11 +94,18 @@ func (a *answer) fail(cause error) error {
 		return nil
 	}
 	a.over = true
-	headers := micro.Headers{}
+	headers := nats.Header{micro.ErrorCodeHeader: {codeOf(cause)}, micro.ErrorHeader: {oneLine(cause.Error())}}
 	for _, hint := range errors.GetAllHints(cause) {
 		headers[headerHint] = append(headers[headerHint], oneLine(hint))
 	}
-	return errors.Wrap(a.request.Error(codeOf(cause), oneLine(cause.Error()), nil, micro.WithHeaders(headers)), "send why the query failed")
+	return errors.Wrap(a.publish(headers, nil), "send why the query failed")
+}
+
+func (a *answer) publish(headers nats.Header, body []byte) error {
+	if a.reply == "" {
+		return nats.ErrMsgNoReply
+	}
+	return a.conn.PublishMsg(&nats.Msg{Subject: a.reply, Header: headers, Data: body})
 }
 
 // oneLine makes text fit for a header.

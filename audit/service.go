@@ -103,7 +103,7 @@ func (s *Service) start(nc *nats.Conn, name, about string, questions []question)
 		return errors.Wrapf(err, "start the service %s", name)
 	}
 	for _, q := range questions {
-		err := s.micro.AddEndpoint(q.name, s.endpoint(q.name, q.handler),
+		err := s.micro.AddEndpoint(q.name, s.endpoint(nc, q.name, q.handler),
 			micro.WithEndpointSubject(subjectOf(q.name)), micro.WithEndpointMetadata(map[string]string{"answers": q.about}))
 		if err != nil {
 			return errors.CombineErrors(errors.Wrapf(err, "serve %s", subjectOf(q.name)), s.Stop())
@@ -132,9 +132,9 @@ func (s *Service) Stop() error {
 }
 
 // endpoint takes a question off the subscription at once: a micro service hands over one question at a time.
-func (s *Service) endpoint(name string, handler func(context.Context, []byte, *answer) error) micro.HandlerFunc {
+func (s *Service) endpoint(nc *nats.Conn, name string, handler func(context.Context, []byte, *answer) error) micro.HandlerFunc {
 	return func(r micro.Request) {
-		a := &answer{request: r}
+		a := &answer{conn: nc, reply: r.Reply()}
 		if !s.begin() {
 			s.report(name, a.fail(errors.Mark(errors.Newf("%d questions are being answered; ask again later", maxQuestions), ErrBusy)))
 			return

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
 	"go.uber.org/goleak"
 
 	"catenary/es"
@@ -235,6 +236,52 @@ func TestVerifyTellsProgress(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("report (-want +found):\n%s", diff)
+	}
+}
+
+// Answers leave from other goroutines than the one that the library reads a request in, which must not meet in it: the race detector
+// sees it if they do.
+func TestAnswersShareNothingWithTheirRequests(t *testing.T) {
+	t.Parallel()
+	a := serve(t, func(c *Config) {
+		c.Positions = func(context.Context, uint64) ([]ViewPosition, uint64, error) {
+			return nil, 0, errors.New("out of order")
+		}
+	})
+	const questions = 200
+	replies := a.nc.NewInbox()
+	answers, err := a.nc.SubscribeSync(replies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range questions {
+		if err := a.nc.PublishRequest(subjectOf("position"), replies, []byte(`{"sequence":1}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range questions {
+		m, err := answers.NextMsg(30 * time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Header.Get(micro.ErrorCodeHeader) == "" || m.Header.Get(micro.ErrorHeader) == "" {
+			t.Errorf("answer %d is %q with the headers %v", i, m.Data, m.Header)
+		}
+	}
+	stats, err := a.nc.Request("$SRV.STATS."+topology.QueryService, nil, 30*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found struct {
+		Endpoints []micro.EndpointStats `json:"endpoints"`
+	}
+	if err := json.Unmarshal(stats.Data, &found); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range found.Endpoints {
+		if e.NumErrors != 0 {
+			t.Errorf("the library has noted %d errors of the endpoint %s", e.NumErrors, e.Name)
+		}
 	}
 }
 
