@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/cockroachdb/errors"
@@ -150,13 +151,13 @@ func (w *Writer) answerRepeat(ctx context.Context, c es.Command, p place, answer
 		m, err := w.cfg.Store.Get(ctx, p.sequence()+uint64(i))
 		if err != nil {
 			w.cfg.Logger.Warn("can't read the first answer of a repeated command", "command", c.ID, "sequence", p.sequence()+uint64(i), "error", err)
-			answer(unknown(c))
+			answer(refusal(c, notReadYet(p)))
 			return
 		}
 		e, err := es.ReadEvent(m)
 		if err != nil {
 			w.cfg.Logger.Error("can't read the first answer of a repeated command", "command", c.ID, "error", err)
-			answer(unknown(c))
+			answer(refusal(c, notReadYet(p)))
 			return
 		}
 		if e.Command.Digest != c.Digest {
@@ -168,6 +169,19 @@ func (w *Writer) answerRepeat(ctx context.Context, c es.Command, p place, answer
 	}
 	first.Repeated = true
 	answer(first)
+}
+
+// notReadYet is the refusal of a repeat whose first answer can't be made now. That the command is done is known.
+func notReadYet(first place) *es.Refusal {
+	return busy("repeat-not-read", fmt.Sprintf("the command was done before, from event %d on, but its first answer can't be read now", first.sequence()), maxRetryAfter)
+}
+
+// unsettled is the answer to a command whose answer is not made yet, when its sender is kept waiting no longer.
+func (w *Writer) unsettled(j *job) es.Answer {
+	if j.repeat != 0 && j.rests <= w.confirmed.Sequence {
+		return refusal(j.command, notReadYet(j.repeat))
+	}
+	return unknown(j.command)
 }
 
 func sortByOrdinal(jobs []*job) {

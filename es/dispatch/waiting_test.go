@@ -38,3 +38,36 @@ func TestTailIsNotAskedForWithoutEnd(t *testing.T) {
 	}
 	broken.MendReads()
 }
+
+// unreadable is a store that does not give single events.
+type unreadable struct{ es.Store }
+
+func (unreadable) Get(ctx context.Context, _ uint64) (es.Message, error) {
+	<-ctx.Done()
+	return es.Message{}, ctx.Err()
+}
+
+// More repeats than first answers can be read at once, over a store that does not give them: that each is done is known, so none
+// is told unknown.
+func TestRepeatsThatCannotBeReadAreBusy(t *testing.T) {
+	t.Parallel()
+	b := start(t, unreadable{memory(t)}, func(c *dispatch.Config) { c.Patience = 200 * time.Millisecond })
+	first := command(pay{Account: "shop", Amount: 1})
+	if a := b.send(first); a.Status != es.StatusAccepted {
+		t.Fatalf("%+v", a)
+	}
+	var answers []<-chan es.Answer
+	for range 200 {
+		answers = append(answers, b.submit(first))
+	}
+	for i, answer := range answers {
+		select {
+		case a := <-answer:
+			if a.Status != es.StatusBusy || a.Error.Code != "repeat-not-read" || a.Error.RetryAfterMillis == 0 {
+				t.Errorf("repeat %d: %+v %+v", i, a, a.Error)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatalf("repeat %d got no answer", i)
+		}
+	}
+}

@@ -260,7 +260,7 @@ func (w *Writer) abandon() {
 	for _, jobs := range [][]*job{w.open.jobs, w.waiting, w.again} {
 		for _, j := range jobs {
 			if j.repeat != 0 {
-				j.reply(unknown(j.command)) // it was done, but its first answer is not made
+				j.reply(w.unsettled(j))
 			} else {
 				j.reply(refusal(j.command, stopping()))
 			}
@@ -271,13 +271,14 @@ func (w *Writer) abandon() {
 	}
 }
 
-// answerImpatient tells unknown to senders whose command is not settled for too long. The commands themselves go on.
+// answerImpatient tells unknown to senders whose command is not settled for too long, and busy to those of repeats whose first answer
+// stands but is not read. The commands themselves go on.
 func (w *Writer) answerImpatient() {
 	limit := w.cfg.Now().Add(-w.cfg.Patience)
 	tell := func(jobs []*job) {
 		for _, j := range jobs {
 			if j.received.Before(limit) {
-				j.reply(unknown(j.command))
+				j.reply(w.unsettled(j))
 			}
 		}
 	}
