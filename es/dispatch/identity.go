@@ -68,6 +68,10 @@ func checkID(id string, now time.Time) *es.Refusal {
 		return &es.Refusal{Status: es.StatusInvalid, Code: "bad-id", Message: fmt.Sprintf("command id %.80q is not a UUID in its canonical form", id),
 			Hint: "use a new UUIDv7, or a UUIDv8 made of a hash when the same input must give the same command"}
 	}
+	if u == uuid.Nil {
+		return &es.Refusal{Status: es.StatusInvalid, Code: "bad-id", Message: "command id " + id + " is the nil UUID, which every sender that sets none would share",
+			Hint: "use a new UUIDv7, or leave the id out and one is made"}
+	}
 	t, ok := idTime(id)
 	switch {
 	case ok && t.After(now.Add(IDMaxAhead)):

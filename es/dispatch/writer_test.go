@@ -35,6 +35,7 @@ func TestWriterAnswers(t *testing.T) {
 		{"a panic while deciding", command(pay{Account: "shop", Amount: 666}), es.StatusRejected, "internal", 0},
 		{"an event nobody registered", command(pay{Account: "shop", Amount: 999}), es.StatusRejected, "internal", 0},
 		{"an id that is none", command(pay{Account: "shop", Amount: 1}, func(c *es.Command) { c.ID = "7" }), es.StatusInvalid, "bad-id", 0},
+		{"the nil id", command(pay{Account: "shop", Amount: 1}, func(c *es.Command) { c.ID = "00000000-0000-0000-0000-000000000000" }), es.StatusInvalid, "bad-id", 0},
 		{"an id in capitals", command(pay{Account: "shop", Amount: 1}, func(c *es.Command) { c.ID = "0199A0C0-0000-7000-8000-000000000001" }), es.StatusInvalid, "bad-id", 0},
 		{"an id of last year", command(pay{Account: "shop", Amount: 1}, func(c *es.Command) { c.ID = "01941f29-7c00-7000-8000-000000000001" }), es.StatusExpired, "id-expired", 0},
 		{"an id of next century", command(pay{Account: "shop", Amount: 1}, func(c *es.Command) { c.ID = "03bb2cc3-d800-7000-8000-000000000001" }), es.StatusInvalid, "id-ahead", 0},
