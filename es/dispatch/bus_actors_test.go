@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"catenary/es/dispatch"
@@ -120,5 +121,65 @@ func TestForgottenEverywhere(t *testing.T) {
 	}
 	if found := id(here); found == before || found != id(there) {
 		t.Errorf("afterwards the ids are %s and %s, the forgotten one was %s", found, id(there), before)
+	}
+}
+
+// Whoever follows the directory stops without a word when the server is away: there is nobody to tell.
+func TestStopFollowingWhileTheBusIsAway(t *testing.T) {
+	t.Parallel()
+	bus := estest.Server(t, false)
+	nc := bus.Connect(t)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := topology.Actors(topology.Options{})
+	config.MaxBytes = 1 << 20
+	if _, err := js.CreateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	d, err := dispatch.OpenDirectory(t.Context(), js, topology.BucketActors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	actors, err := dispatch.NewActors(t.Context(), d, newID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	// The library ends a subscription with its context too: whether it or Follow comes first is left to chance.
+	const followers = 50
+	ended := make(chan error)
+	for range followers {
+		go func() { ended <- d.Follow(ctx, actors) }()
+	}
+	other, err := dispatch.OpenDirectory(t.Context(), js, topology.BucketActors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := actors.ID(t.Context(), dispatch.Who{Name: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Erase(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the directory is followed", func() bool {
+		again, err := actors.ID(t.Context(), dispatch.Who{Name: "ann"})
+		return err == nil && again != id
+	})
+	// Each has a consumer of its own.
+	eventually(t, "all follow", func() bool {
+		s, err := js.Stream(t.Context(), config.Name)
+		return err == nil && s.CachedInfo().State.Consumers >= followers
+	})
+	bus.Stop()
+	eventually(t, "the bus is away", func() bool { return !nc.IsConnected() })
+	stop()
+	for range followers {
+		// One may not have heard yet that its watch was made.
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
 	}
 }
