@@ -28,7 +28,8 @@ func awaitClosed(ctx context.Context, nc *nats.Conn) error {
 }
 
 // Together runs tasks until the context ends or one of them fails, and returns when all have ended, with the first failure. A
-// task that ends by itself before that is a failure too: half a process must not look alive.
+// task that ends by itself before that is a failure too: half a process must not look alive. A failure begins with its task's name,
+// unless that is empty: the one whose name the caller's own errors begin with.
 func Together(ctx context.Context, tasks map[string]func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -42,7 +43,10 @@ func Together(ctx context.Context, tasks map[string]func(context.Context) error)
 			case err == nil && ctx.Err() == nil:
 				err = errors.New("has ended by itself")
 			}
-			ended <- errors.Wrap(err, name)
+			if name != "" {
+				err = errors.Wrap(err, name)
+			}
+			ended <- err
 		}()
 	}
 	var failure error

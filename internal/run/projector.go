@@ -101,7 +101,7 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 		return stoppedBy(ctx, err)
 	}
 	tasks := map[string]func(context.Context) error{
-		"projector":     runner.Run,
+		"":              runner.Run,
 		"proofs":        proofs.Run,
 		"proof service": func(ctx context.Context) error { return serveProofs(ctx, nc, proofs) },
 		"connection":    func(ctx context.Context) error { return awaitClosed(ctx, nc) },

@@ -33,6 +33,7 @@ func TestTogether(t *testing.T) {
 	}{
 		{"one fails, the others end", tasks{"a": untilEnd, "b": func(context.Context) error { return broken }}, "b: broken"},
 		{"one ends by itself", tasks{"a": untilEnd, "b": func(context.Context) error { return nil }}, "b: has ended by itself"},
+		{"the caller's own part", tasks{"a": untilEnd, "": func(context.Context) error { return broken }}, "broken"},
 		{"what fails on the way out is no reason", tasks{
 			"a": func(context.Context) error { return broken },
 			"b": func(ctx context.Context) error { <-ctx.Done(); return errors.New("late") },

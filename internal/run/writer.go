@@ -76,7 +76,7 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 	}
 	defer p.store.Close()
 	return Together(ctx, map[string]func(context.Context) error{
-		"writer":     p.turns,
+		"":           p.turns,
 		"connection": func(ctx context.Context) error { return awaitClosed(ctx, nc) },
 		// It needs no writer, so those that stand by serve it too: commands are kept also while one takes over.
 		// A projector that is stuck can't say how far it is behind; with this, whoever asks in vain can.
@@ -296,7 +296,7 @@ func (p *writerPart) work(ctx context.Context, writer *dispatch.Writer, turn fun
 		}
 	}
 	return Together(ctx, map[string]func(context.Context) error{
-		"writer": func(ctx context.Context) error {
+		"": func(ctx context.Context) error {
 			err := writer.Run(writing)
 			if err == nil && writing.Err() != nil {
 				<-ctx.Done() // why it had to end is for the service to say
