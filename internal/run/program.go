@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -23,6 +24,10 @@ const (
 
 // longestPause bounds the wait between two tries to connect again.
 const longestPause = 10 * time.Second
+
+// stopWithin is how long a part that is told to stop may use its connection. Whatever waits for an answer then, such as from a server that
+// is away, is told that none comes. It is a second less than the five that a stop takes at most.
+const stopWithin = 4 * time.Second
 
 // Program is a binary that runs one part against a server that exists.
 type Program struct {
@@ -76,7 +81,9 @@ func (p Program) run(ctx context.Context, s Settings, env func(string) string, l
 		if err != nil {
 			return err
 		}
+		closed := closeLate(ctx, conn.Conn, log)
 		err = p.Part(ctx, conn.Conn, s, log)
+		closed()
 		conn.Close()
 		if !errors.Is(err, ErrConnectionClosed) || ctx.Err() != nil {
 			return err
@@ -89,5 +96,30 @@ func (p Program) run(ctx context.Context, s Settings, env func(string) string, l
 		}, backoff.WithBackOff(pace), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, after time.Duration) {
 			log.Warn("can't connect", "reason", err, "next try in", after)
 		}))
+	}
+}
+
+// closeLate closes a connection when its part still uses it [stopWithin] after the context's end. Its result ends the watch.
+func closeLate(ctx context.Context, nc *nats.Conn, log *slog.Logger) (ended func()) {
+	watching, end := context.WithCancel(context.WithoutCancel(ctx))
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-watching.Done():
+			return
+		}
+		late := time.NewTimer(stopWithin)
+		defer late.Stop()
+		select {
+		case <-late.C:
+			log.Warn("closing the connection: the bus has not answered in time to stop in order", "after", stopWithin)
+			nc.Close()
+		case <-watching.Done():
+		}
+	})
+	return func() {
+		end()
+		watch.Wait()
 	}
 }

@@ -196,6 +196,30 @@ func TestPartEndsWithItsConnection(t *testing.T) {
 	}
 }
 
+// A part that waits for a server that does not answer is told that none will, soon after it is to stop.
+func TestStopDoesNotWaitForTheBus(t *testing.T) {
+	t.Parallel()
+	bus := estest.Server(t, false)
+	env := func(name string) string { return map[string]string{"NATS_URL": bus.URL()}[name] }
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+	defer cancel()
+	var said talk
+	var waited error
+	code := Program{Name: "part", Part: func(ctx context.Context, nc *nats.Conn, _ Settings, _ *slog.Logger) error {
+		if _, err := nc.SubscribeSync("mute"); err != nil {
+			return err
+		}
+		cancel()
+		patience, enough := context.WithTimeout(context.WithoutCancel(ctx), waitLimit)
+		defer enough()
+		_, waited = nc.RequestWithContext(patience, "mute", nil)
+		return nil
+	}}.Main(ctx, nil, env, &said)
+	if code != exitOK || !errors.Is(waited, nats.ErrConnectionClosed) {
+		t.Errorf("it ended with %d, and the wait with %v:\n%s", code, waited, said.String())
+	}
+}
+
 func TestProgramFailures(t *testing.T) {
 	t.Parallel()
 	bus := estest.Server(t, false)
