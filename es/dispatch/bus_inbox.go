@@ -147,17 +147,24 @@ func (s *InboxStore) waiting(ctx context.Context) (uint64, error) {
 
 // keep stores a receipt and tells it.
 func (s *InboxStore) keep(ctx context.Context, r Receipt) error {
+	body, err := s.note(ctx, r)
+	if err != nil {
+		return err
+	}
+	return errors.Wrapf(s.nc.Publish(OutcomePrefix+"."+r.Command, body), "tell the outcome of %s", r.Command)
+}
+
+// note stores a receipt, and gives what is stored.
+func (s *InboxStore) note(ctx context.Context, r Receipt) ([]byte, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
-		return errors.Wrapf(err, "encode the receipt of %s", r.Command)
+		return nil, errors.Wrapf(err, "encode the receipt of %s", r.Command)
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	key := receiptKey(r.Command, es.Ref{Aggregate: r.Aggregate, Key: r.Key})
-	if _, err := s.js.Publish(ctx, subjectPrefix(s.streams.Receipts)+key, body, jetstream.WithExpectStream(s.streams.Receipts.Name)); err != nil {
-		return errors.Wrapf(err, "keep the receipt of %s", r.Command)
-	}
-	return errors.Wrapf(s.nc.Publish(OutcomePrefix+"."+r.Command, body), "tell the outcome of %s", r.Command)
+	_, err = s.js.Publish(ctx, subjectPrefix(s.streams.Receipts)+key, body, jetstream.WithExpectStream(s.streams.Receipts.Name))
+	return body, errors.Wrapf(err, "keep the receipt of %s", r.Command)
 }
 
 // receipt gives the receipt of a command; without an instance the newest of that id. It gives errors marked es.ErrNotFound.

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
@@ -43,11 +44,16 @@ type WorkerConfig struct {
 //
 // A command leaves the inbox only after its receipt is kept. A worker that dies leaves what it held to the next one, within
 // the consumer's AckWait. Such a command is looked up among the receipts first, and its id keeps it from being done twice.
+//
+// What a worker holds is bounded, also of one instance: the rest is given back to the server for a while, so that one instance with
+// many commands leaves room for the others. Which comes first is told by the stream, not by what is held.
 type InboxWorker struct {
 	cfg WorkerConfig
 
 	mu       sync.Mutex
 	lanes    map[string]*sequenced[*delivery]
+	held     int           // deliveries in all lanes
+	room     chan struct{} // has a token when there may be room for another instance
 	stopping bool
 	running  sync.WaitGroup
 }
@@ -58,11 +64,14 @@ type delivery struct {
 	msg jetstream.Msg
 	// suspect says that others may have worked on it too: there may be a receipt already.
 	suspect bool
+	// known is the note in its receipt, if there is one; noted says that this process has added to it.
+	known Receipt
+	noted bool
 }
 
 // NewInboxWorker returns a worker that does not run yet.
 func NewInboxWorker(cfg WorkerConfig) *InboxWorker {
-	return &InboxWorker{cfg: cfg, lanes: map[string]*sequenced[*delivery]{}}
+	return &InboxWorker{cfg: cfg, lanes: map[string]*sequenced[*delivery]{}, room: make(chan struct{}, 1)}
 }
 
 // Run works until the context ends, gives back what it holds, and returns nil. While the bus is away it waits.
@@ -145,7 +154,8 @@ func (w *InboxWorker) sayAlive() {
 	}
 }
 
-// take puts a delivery into its lane.
+// take puts a delivery into its lane. When there is no room, not even for one of its instance, it waits, and with it what the server
+// would send next.
 func (w *InboxWorker) take(ctx context.Context, m jetstream.Msg) {
 	e, err := w.cfg.Store.entryOf(m)
 	if err != nil {
@@ -153,19 +163,54 @@ func (w *InboxWorker) take(ctx context.Context, m jetstream.Msg) {
 		return
 	}
 	d := &delivery{entry: e, msg: m, suspect: e.deliveries > 1}
+	for !w.place(ctx, d) {
+		select {
+		case <-w.room:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// place deals with a delivery, unless there is no room for one more instance.
+func (w *InboxWorker) place(ctx context.Context, d *delivery) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.stopping || ctx.Err() != nil {
+	l := w.lanes[d.subject]
+	switch {
+	case w.stopping || ctx.Err() != nil:
 		w.giveBack(d)
-		return
+		return true
+	case l == nil && w.held >= maxHeld:
+		return false
+	case l == nil:
+		l = newSequenced[*delivery](time.Now())
+		w.lanes[d.subject] = l
+		w.running.Go(func() { w.work(ctx, d.subject, l) })
 	}
-	l := w.lanes[e.subject]
-	if l == nil {
-		l = newSequenced[*delivery]()
-		w.lanes[e.subject] = l
-		w.running.Go(func() { w.work(ctx, e.subject, l) })
+	before := len(l.held)
+	l.add(d.sequence, d)
+	if share := max(min(maxHeldOfOne, maxHeld-w.held), 1); len(l.held) > max(before, share) {
+		back, after := l.giveBack(time.Now())
+		w.giveBackFor(back, after)
 	}
-	l.add(e.sequence, d)
+	w.held += len(l.held) - before
+	return true
+}
+
+// giveBackFor gives a delivery back for a while.
+func (w *InboxWorker) giveBackFor(d *delivery, after time.Duration) {
+	if err := d.msg.NakWithDelay(after); err != nil && !errors.Is(err, jetstream.ErrMsgAlreadyAckd) {
+		w.cfg.Logger.Debug("a command of the inbox could not be given back for a while", "sequence", d.sequence, "error", err)
+	}
+}
+
+// free makes room for others. It MUST be called with the lock held.
+func (w *InboxWorker) free(n int) {
+	w.held -= n
+	select {
+	case w.room <- struct{}{}:
+	default:
+	}
 }
 
 // giveBack lets the next worker have a delivery at once.
@@ -182,6 +227,7 @@ func (w *InboxWorker) work(ctx context.Context, subject string, l *sequenced[*de
 		d, ok := l.lowest()
 		if !ok || ctx.Err() != nil {
 			delete(w.lanes, subject)
+			w.free(len(l.held))
 			for _, p := range l.held {
 				w.giveBack(p.item)
 			}
@@ -191,7 +237,9 @@ func (w *InboxWorker) work(ctx context.Context, subject string, l *sequenced[*de
 		w.mu.Unlock()
 		if w.workOn(ctx, d, l) {
 			w.mu.Lock()
-			l.remove(d.sequence)
+			before := len(l.held)
+			l.settled(d.sequence, time.Now())
+			w.free(before - len(l.held))
 			w.mu.Unlock()
 		}
 	}
@@ -209,8 +257,8 @@ func (w *InboxWorker) workOn(ctx context.Context, d *delivery, l *sequenced[*del
 			return done
 		}
 	}
-	if d.deliveries > giveUpAfter {
-		return w.putAside(ctx, d, &es.Refusal{Code: CodeGaveUp, Message: "it was taken up " + sequenceText(d.deliveries-1) + " times without an outcome",
+	if d.known.Begun >= giveUpAfter {
+		return w.putAside(ctx, d, &es.Refusal{Code: CodeGaveUp, Message: "it was begun " + strconv.Itoa(d.known.Begun) + " times by writers that died before there was an outcome",
 			Hint: "see the writers' logs for what happened each time; then retry or discard it"})
 	}
 	c, err := d.command(w.cfg.Intake)
@@ -224,8 +272,12 @@ func (w *InboxWorker) workOn(ctx context.Context, d *delivery, l *sequenced[*del
 			d.suspect = true
 			return false
 		}
+		if !w.noteBegun(ctx, d) {
+			return false
+		}
 		a, ok := w.submit(ctx, c)
 		if !ok {
+			w.takeBack(ctx, d)
 			return false
 		}
 		switch judge(a) {
@@ -239,8 +291,44 @@ func (w *InboxWorker) workOn(ctx context.Context, d *delivery, l *sequenced[*del
 			}
 			return w.putAside(ctx, d, why)
 		case again:
+			w.takeBack(ctx, d)
 			pause(ctx, pace.NextBackOff())
 		}
+	}
+}
+
+// noteBegun notes that a command that was handed out often is begun now.
+func (w *InboxWorker) noteBegun(ctx context.Context, d *delivery) bool {
+	if d.deliveries <= doubtAfter || !canonicalID(d.id()) {
+		return true
+	}
+	if d.known.Command == "" {
+		d.known = Receipt{
+			Answer: es.Answer{Status: es.StatusStored, Command: d.id(), Aggregate: d.ref.Aggregate, Key: d.ref.Key},
+			Actor:  d.actor, Stored: d.stored.UTC(),
+		}
+	}
+	note := d.known
+	note.Inbox, note.Settled = d.sequence, w.cfg.Now().UTC()
+	note.Begun++
+	if !w.insist(ctx, "note the begin of a command", d, func() error { _, err := w.cfg.Store.note(ctx, note); return err }) {
+		return false
+	}
+	d.known, d.noted = note, true
+	return true
+}
+
+// takeBack takes the note back: the process has lived on. It is tried once, also when the worker is to stop; a note too many is a try less.
+func (w *InboxWorker) takeBack(ctx context.Context, d *delivery) {
+	if !d.noted {
+		return
+	}
+	d.noted = false
+	d.known.Begun--
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	if _, err := w.cfg.Store.note(bounded, d.known); err != nil {
+		w.cfg.Logger.Warn("a command of the inbox counts as begun without an outcome", "sequence", d.sequence, "command", d.id(), "error", err)
 	}
 }
 
@@ -296,7 +384,14 @@ func (w *InboxWorker) settledBefore(ctx context.Context, d *delivery) (done, ok 
 	for ctx.Err() == nil {
 		r, err := w.cfg.Store.receipt(ctx, d.id(), d.ref)
 		switch {
-		case errors.Is(err, es.ErrNotFound), err == nil && r.Inbox != d.sequence:
+		case errors.Is(err, es.ErrNotFound):
+			return false, true
+		case err == nil && r.Status == es.StatusStored:
+			if d.known = r; r.Inbox != d.sequence {
+				d.known.Begun = 0 // that was before it was retried
+			}
+			return false, true
+		case err == nil && r.Inbox != d.sequence:
 			return false, true
 		case err == nil:
 			return w.acknowledge(ctx, d), true

@@ -1,8 +1,6 @@
 package dispatch
 
 import (
-	"cmp"
-	"slices"
 	"strings"
 	"time"
 
@@ -42,9 +40,14 @@ const (
 // literal subject.
 const headerVerb = "Cat-Verb"
 
-// giveUpAfter is how often a command is handed to a worker before it is parked. A worker hands it back only by dying or
-// stopping, so a command that gets here is likely what they die of.
-const giveUpAfter = 25
+// doubtAfter and giveUpAfter tell a command that processes die of from one that was only handed out often: since its instance has many,
+// its turn had not come, or writers stopped. What was handed out more often than the first is noted in its receipt before it is
+// decided, and the note is taken back when the process lives to see an answer, or stops in order. One with as many notes as the second is
+// parked. Most commands are handed out once, and none of this is written for them.
+const (
+	doubtAfter  = 10
+	giveUpAfter = 15
+)
 
 // entry is a command as the inbox holds it.
 type entry struct {
@@ -135,48 +138,6 @@ func (e entry) parked(why es.AnswerError, now time.Time) Parked {
 func refUnder(prefix, subject string) es.Ref {
 	aggregate, key, _ := strings.Cut(strings.TrimPrefix(subject, prefix), ".")
 	return es.Ref{Aggregate: aggregate, Key: key}
-}
-
-// sequenced holds what was taken of one instance, in the stream's order. The lowest is worked on; a lower one may still come,
-// when a worker that had it has died.
-type sequenced[T any] struct {
-	held []placed[T]
-	// arrived is signalled when something was added.
-	arrived chan struct{}
-}
-
-type placed[T any] struct {
-	sequence uint64
-	item     T
-}
-
-func newSequenced[T any]() *sequenced[T] { return &sequenced[T]{arrived: make(chan struct{}, 1)} }
-
-// add puts an item in its place. What comes again takes the place of what came before.
-func (l *sequenced[T]) add(sequence uint64, item T) {
-	i, found := slices.BinarySearchFunc(l.held, sequence, func(p placed[T], s uint64) int { return cmp.Compare(p.sequence, s) })
-	if found {
-		l.held[i].item = item
-	} else {
-		l.held = slices.Insert(l.held, i, placed[T]{sequence, item})
-	}
-	select {
-	case l.arrived <- struct{}{}:
-	default:
-	}
-}
-
-// lowest gives the first item.
-func (l *sequenced[T]) lowest() (item T, ok bool) {
-	if len(l.held) == 0 {
-		return item, false
-	}
-	return l.held[0].item, true
-}
-
-// remove takes an item out.
-func (l *sequenced[T]) remove(sequence uint64) {
-	l.held = slices.DeleteFunc(l.held, func(p placed[T]) bool { return p.sequence == sequence })
 }
 
 // newPace gives the waits between tries: each about half as long again as the one before, up to a bound.

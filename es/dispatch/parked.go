@@ -19,7 +19,7 @@ const (
 	CodeUnproven = "sender-unproven"
 	// CodeUnreadable means that what the inbox holds can't be read by this program.
 	CodeUnreadable = "unreadable"
-	// CodeGaveUp means that it was taken up again and again without an outcome.
+	// CodeGaveUp means that it was begun again and again by processes that died before there was an outcome.
 	CodeGaveUp = "gave-up"
 )
 

@@ -18,6 +18,8 @@ type Receipt struct {
 	// Stored is when the inbox took the command in, Settled when it got this status.
 	Stored  time.Time `json:"stored,omitzero"`
 	Settled time.Time `json:"settled,omitzero"`
+	// Begun is how often the command was begun by a process that has not told what came of it, as far as that was noted.
+	Begun int `json:"begun,omitempty"`
 	// Parked is the id under which the command is parked, or was.
 	Parked string `json:"parked,omitempty"`
 	// By is the opaque id of who discarded a parked command, Reason why.

@@ -34,9 +34,10 @@ const (
 	// InboxAckWait is how long a writer may be silent before what it has taken is given to another. A working one speaks up
 	// three times in it.
 	InboxAckWait = 5 * time.Second
-	// InboxMaxPending bounds what all writers together have taken and not settled. Commands of as many instances are worked off
-	// side by side.
-	InboxMaxPending = 1024
+	// InboxMaxPending bounds what was handed out and is not settled. What a writer gives back for a while counts too, so one instance
+	// with as many commands would keep all others waiting: it is many more than a writer holds, and few enough that the server,
+	// which goes through all of them ten times a second, does so in a millisecond or two.
+	InboxMaxPending = 65_536
 )
 
 // Inbox configures the stream of waiting commands. What is settled leaves it. When it is full it refuses the new.
