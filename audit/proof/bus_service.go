@@ -65,7 +65,7 @@ func Serve(nc *nats.Conn, version string, log *Log) (*Service, error) {
 		QuestionCheckpoint: s.checkpoint, QuestionCheckpoints: answering(log.page), QuestionProof: answering(log.proof),
 		QuestionGrowth: answering(log.growth), QuestionRoots: answering(log.roots),
 	} {
-		if err := s.micro.AddEndpoint(name, s.endpoint(answer), micro.WithEndpointSubject(topology.QuerySubject(name))); err != nil {
+		if err := s.micro.AddEndpoint(name, s.endpoint(nc, answer), micro.WithEndpointSubject(topology.QuerySubject(name))); err != nil {
 			return nil, errors.CombineErrors(errors.Wrapf(err, "serve %s", topology.QuerySubject(name)), s.Stop())
 		}
 	}
@@ -118,10 +118,10 @@ func (l *Log) growth(ctx context.Context, q GrowthQuestion) (Growth, error) {
 }
 
 // endpoint takes a question off the subscription at once: a micro service hands over one question at a time.
-func (s *Service) endpoint(answer func(context.Context, []byte) (any, error)) micro.HandlerFunc {
+func (s *Service) endpoint(nc *nats.Conn, answer func(context.Context, []byte) (any, error)) micro.HandlerFunc {
 	return func(r micro.Request) {
 		if !s.begin() {
-			s.report(r.Error(codeBusy, "too many questions about proofs are being answered; ask again later", nil))
+			s.report(refuse(nc, r.Reply(), codeBusy, "too many questions about proofs are being answered; ask again later"))
 			return
 		}
 		go func() {
@@ -130,12 +130,29 @@ func (s *Service) endpoint(answer func(context.Context, []byte) (any, error)) mi
 			defer cancel()
 			a, err := answer(ctx, r.Data())
 			if err != nil {
-				s.report(r.Error(codeOf(err), err.Error(), nil))
+				s.report(refuse(nc, r.Reply(), codeOf(err), err.Error()))
 				return
 			}
-			s.report(r.RespondJSON(a))
+			body, err := json.Marshal(a)
+			if err == nil {
+				err = respond(nc, &nats.Msg{Subject: r.Reply(), Data: body})
+			}
+			s.report(err)
 		}()
 	}
+}
+
+func refuse(nc *nats.Conn, reply, code, why string) error {
+	return respond(nc, &nats.Msg{Subject: reply, Header: nats.Header{micro.ErrorCodeHeader: {code}, micro.ErrorHeader: {why}}})
+}
+
+// respond sends an answer. It goes past the request's own means: those note an error in the request, which the library reads when the
+// handler has returned, and answers come later, from other goroutines.
+func respond(nc *nats.Conn, m *nats.Msg) error {
+	if m.Subject == "" {
+		return nats.ErrMsgNoReply
+	}
+	return nc.PublishMsg(m)
 }
 
 func (s *Service) begin() bool {

@@ -2,6 +2,7 @@ package proof_test
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
 
 	"catenary/audit/proof"
 	"catenary/es"
@@ -143,5 +145,47 @@ func TestCheckpointsAreKept(t *testing.T) {
 	}
 	if err := proof.EnsureCheckpoints(t.Context(), unsafe, topology.Options{}); err == nil {
 		t.Error("a stream that loses checkpoints is taken")
+	}
+}
+
+// TestAnswersShareNothingWithTheirRequests: answers leave from other goroutines than the one that the library reads a request in. The
+// race detector sees it if they meet in one.
+func TestAnswersShareNothingWithTheirRequests(t *testing.T) {
+	t.Parallel()
+	_, _, nc := onBus(t)
+	const questions = 200
+	replies := nc.NewInbox()
+	answers, err := nc.SubscribeSync(replies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range questions {
+		if err := nc.PublishRequest(topology.QuerySubject(proof.QuestionProof), replies, []byte(`{"evnt":3}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range questions {
+		m, err := answers.NextMsg(30 * time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code := m.Header.Get("Nats-Service-Error-Code"); code != "400" && code != "429" {
+			t.Errorf("answer %d is %q with the headers %v", i, m.Data, m.Header)
+		}
+	}
+	stats, err := nc.Request("$SRV.STATS."+topology.ProofService, nil, 30*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found struct {
+		Endpoints []micro.EndpointStats `json:"endpoints"`
+	}
+	if err := json.Unmarshal(stats.Data, &found); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range found.Endpoints {
+		if e.NumErrors != 0 {
+			t.Errorf("the library has noted %d errors of the endpoint %s", e.NumErrors, e.Name)
+		}
 	}
 }
