@@ -137,7 +137,7 @@ func (d *BucketDirectory) Follow(ctx context.Context, a *Actors) error {
 			if !d.js.Conn().IsConnected() {
 				return nil // the server would be waited for in vain; its consumer ends by itself
 			}
-			if err := w.Stop(); err != nil && d.js.Conn().IsConnected() && !errors.IsAny(err, nats.ErrConnectionClosed, nats.ErrBadSubscription) {
+			if err := w.Stop(); err != nil && d.js.Conn().IsConnected() && !errors.IsAny(err, nats.ErrConnectionClosed, nats.ErrBadSubscription, nats.ErrConsumerNotFound) {
 				return errors.Wrap(err, "stop following the actor directory")
 			}
 			return nil
