@@ -94,6 +94,11 @@ func (b *rebuilding) build(ctx context.Context) error {
 	if b.cfg.Generations == nil {
 		return errors.Newf("%s; a new generation of the bucket is needed, but this projector keeps none", b.result.Anew)
 	}
+	works := &b.worker.runner.works
+	if err := works.await(ctx); err != nil {
+		return err
+	}
+	defer works.leave()
 	if paused := b.worker.control.Load().Paused; paused != nil {
 		// Asked before the next generation is made known: one that was would be built, unasked, as soon as the view goes on.
 		return errors.Mark(errors.Newf("the view is paused since event %d (%s), and a new generation needs it to go on; resume it first", paused.Order, paused.Reason), ErrStopped)

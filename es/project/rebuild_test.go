@@ -351,3 +351,55 @@ func TestCleanStartReadsNothingTwice(t *testing.T) {
 		t.Errorf("events read (-want +have):\n%s", diff)
 	}
 }
+
+// narrow has room for one generation besides those that are read.
+type narrow struct {
+	*projecttest.Generations
+	mu       sync.Mutex
+	building map[string]bool
+}
+
+func (n *narrow) Open(ctx context.Context, g project.Generation) (project.Bucket, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if g.Number > 1 {
+		if n.building[g.Bucket] = true; len(n.building) > 1 {
+			delete(n.building, g.Bucket)
+			return nil, errors.Mark(errors.Newf("no room for bucket %s", g.Bucket), es.ErrFull)
+		}
+	}
+	return n.Generations.Open(ctx, g)
+}
+
+func (n *narrow) Retire(ctx context.Context, g project.Generation) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.building, g.Bucket+"-g2")
+	return n.Generations.Retire(ctx, g)
+}
+
+// TestManyChangedForms: a program in which all views have another form builds them anew one after another, as there is room.
+func TestManyChangedForms(t *testing.T) {
+	t.Parallel()
+	s, g := store(t, history(40)...), &projecttest.Generations{}
+	views := func(version int) (all []func() project.View) {
+		for _, name := range []string{"a", "b", "c", "d"} {
+			all = append(all, func() project.View { return &sums{name: name, version: version, state: map[string]int{}} })
+		}
+		return all
+	}
+	r := start(t, kept(s, g, views(1)...))
+	r.wait(40)
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	cfg := kept(s, g, views(2)...)
+	cfg.Generations = &narrow{Generations: g, building: map[string]bool{}}
+	r = start(t, cfg)
+	r.passes(40)
+	for _, view := range views(2) {
+		name := view().Name()
+		r.until(name, func(v project.ViewStatus) bool { return v.State == project.StateRunning && v.Generation == 2 })
+		same(t, s, view, g.Read(name))
+	}
+}

@@ -116,11 +116,24 @@ type works struct {
 	mu      sync.Mutex
 	closed  bool
 	running map[string]*Work
+	room    chan struct{} // held by who builds a generation: there is room for one at a time
 }
 
 func newWorks() works {
-	return works{opened: make(chan struct{}), running: map[string]*Work{}}
+	return works{opened: make(chan struct{}), running: map[string]*Work{}, room: make(chan struct{}, 1)}
 }
+
+// await waits for the room of a new generation, which leave gives back. It gives the context's error.
+func (s *works) await(ctx context.Context) error {
+	select {
+	case s.room <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *works) leave() { <-s.room }
 
 // open lets the works begin. They end with the context.
 func (s *works) open(ctx context.Context) {
