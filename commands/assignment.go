@@ -144,6 +144,7 @@ func (c Observe) Validate() error {
 	k.reference(c.Reference, false)
 	k.maybeName("build", c.Build)
 	k.maybeName("rollout", c.Rollout)
+	k.outputs("outputs", c.Outputs)
 	k.text("reason", c.Reason)
 	k.oneOf("outcome", c.Outcome, OutcomeApplied, OutcomeApplyFailed, OutcomeHealthy, OutcomeUnhealthy,
 		OutcomeRemoved, OutcomeRemoveFailed, OutcomeDrifted)

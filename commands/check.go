@@ -144,11 +144,13 @@ func (c *check) labels(field string, labels map[string]string) {
 	if len(labels) > MaxLabels {
 		c.failf(CodeTooLarge, "", "%s has %d labels: the limit is %d", field, len(labels), MaxLabels)
 	}
-	for _, k := range slices.Sorted(maps.Keys(labels)) {
+	for _, k := range sortedNames(labels) {
 		c.name("a label's name in "+field, k)
 		c.bounded(field+"."+k, labels[k], MaxLabelBytes, false)
 	}
 }
+
+func sortedNames(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
 // reference checks what is referred to; with need, something must be.
 func (c *check) reference(r events.Reference, need bool) {

@@ -87,6 +87,30 @@ func Commands() *Registry {
 	register[SkipProjection](r)
 
 	register[ForgetActor](r)
+	register[HoldMerge](r)
+	register[TakeMerge](r)
+	register[ReleaseMerge](r)
+
+	register[DeclareTrack](r)
+	register[ChangeTrack](r)
+	register[EndTrack](r)
+
+	register[DeclareStrategy](r)
+	register[EndStrategy](r)
+
+	register[PlanRollout](r)
+	register[ApproveRollout](r)
+	register[StartRollout](r)
+	register[AdvanceRollout](r)
+	register[BeginStep](r)
+	register[EndStep](r)
+	register[SettleStep](r)
+	register[RetryStep](r)
+	register[BlockRollout](r)
+	register[PauseRollout](r)
+	register[ResumeRollout](r)
+	register[AbortRollout](r)
+	register[SupersedeRollout](r)
 	return r
 }
 

@@ -1,6 +1,7 @@
 package commands_test
 
 import (
+	"strings"
 	"time"
 
 	"catenary/commands"
@@ -32,6 +33,11 @@ func samples() []es.Payload {
 	}
 	artifact := events.Reference{Artifact: "sha256:0a1b"}
 	pkg := events.Reference{Package: &events.Package{Name: "web", Version: "1.20"}}
+	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	track := events.TrackSpec{Track: "shop", Modules: []string{"web", "db"}, Strategy: "canary", On: events.OnMerge}
+	strategy := events.Raw(`{"tiers":[{"name":"all"}]}`)
+	version := events.Version{Reference: pkg, Build: "b1", Commit: "c1"}
+	step := events.StepName{Node: "n1", Module: "web"}
 	return []es.Payload{
 		commands.ForgetActor{Actor: "a-1", Reason: "asked to be"},
 		commands.RegisterModule{ModuleSpec: spec},
@@ -69,7 +75,7 @@ func samples() []es.Payload {
 		commands.Pend{Node: "n1", Module: "web", Reference: artifact, Build: "b1", Reason: "waits"},
 		commands.Observe{
 			Seen: events.Seen{
-				Node: "n1", Module: "web", Reference: pkg, Build: "b1", Rollout: "r1", Source: 42, Reason: "poll",
+				Node: "n1", Module: "web", Reference: pkg, Build: "b1", Rollout: "r1", Source: 42, Outputs: map[string]string{"port": "80"}, Reason: "poll",
 			},
 			Outcome: commands.OutcomeDrifted, Drift: "web 1.19 runs",
 		},
@@ -88,5 +94,46 @@ func samples() []es.Payload {
 		commands.PauseProjection{View: "chain-builds", Reason: "the disk is moved"},
 		commands.ResumeProjection{View: "chain-builds", Reason: "it is moved"},
 		commands.SkipProjection{View: "chain-builds", Event: 7, Reason: "recorded by mistake"},
+		commands.HoldMerge{
+			Repository: "git.example.org/shop", Branch: "main", Commit: "c1", Merged: at, Heard: at.Add(time.Second),
+			Event: events.Raw(`{"number": 7}`), Alone: true, Waiting: "nobody has planned it",
+		},
+		commands.TakeMerge{Repository: "git.example.org/shop", Branch: "main", Commit: "c1", Rollout: "r1"},
+		commands.ReleaseMerge{Repository: "git.example.org/shop", Branch: "main", Commit: "c1", Placed: true, Reason: "finished"},
+		commands.DeclareTrack{TrackSpec: track},
+		commands.ChangeTrack{TrackSpec: track},
+		commands.EndTrack{Track: "shop", Reason: "by hand from now on"},
+		commands.DeclareStrategy{Name: "canary", Strategy: strategy},
+		commands.EndStrategy{Name: "canary", Reason: "replaced"},
+		commands.PlanRollout{
+			ID: "r2", Part: 1, Count: 1, Digest: strings.Repeat("ab", 32), Confirm: ptr(1),
+			Head: &events.PlanHead{
+				Strategy: strategy, StrategyName: "canary", StrategyDigest: es.Digest(strategy), Reason: "release", Track: "shop",
+				Reverts: "r1", Restores: at, Supersedes: []string{"r0"},
+				Commits: []events.FixedCommit{{Repository: "git.example.org/shop", Branch: "main", Commit: "c1", Merged: at}},
+				Targets: []events.Target{{Module: "web", Version: version}},
+			},
+			Steps: []events.PlannedStep{{
+				Tier: "all", StepName: step, Before: &version, After: &events.Version{Reference: artifact}, Tried: 1,
+				WaitsFor: []events.WaitFor{{StepName: events.StepName{Node: "n1", Module: "db"}, Notify: true}},
+			}},
+		},
+		commands.ApproveRollout{ID: "r2", Tier: "all", Reason: "looked at it"},
+		commands.StartRollout{ID: "r2", Reason: "now"},
+		commands.AdvanceRollout{ID: "r2", Offline: []events.StepName{step}},
+		commands.BeginStep{ID: "r2", StepName: step},
+		commands.EndStep{ID: "r2", StepName: step, Attempt: 1, StepResult: events.StepResult{
+			Outcome: events.StepDone, Reason: "as told", Reported: at, Outputs: map[string]string{"port": "80"},
+			Driver: &events.Driver{Name: "oci", Version: "1.2", Configuration: "sha256:1"},
+		}},
+		commands.SettleStep{ID: "r2", StepName: step, Outcome: events.StepDone, Reason: "looked at it"},
+		commands.RetryStep{ID: "r2", StepName: step, Reason: "the disk is free again"},
+		commands.BlockRollout{ID: "r2", Holds: []events.Hold{
+			{Reason: events.HoldFrozen, Tier: "all", Steps: []events.StepName{step}, Count: 12, WaitsFor: "the freeze nights", Until: at},
+		}},
+		commands.PauseRollout{ID: "r2", Reason: "lunch"},
+		commands.ResumeRollout{ID: "r2", Reason: "eaten"},
+		commands.AbortRollout{ID: "r2", Reason: "wrong one"},
+		commands.SupersedeRollout{ID: "r2", By: "r3", Reason: "newer"},
 	}
 }

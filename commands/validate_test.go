@@ -32,6 +32,17 @@ func TestValidateRefuses(t *testing.T) {
 		return commands.RegisterModule{ModuleSpec: m}
 	}
 	freeze := func(w events.Window) es.Payload { return commands.DeclareFreeze{Name: "f", Window: &w} }
+	step := events.StepName{Node: "n1", Module: "web"}
+	plan := func(change func(*commands.PlanRollout)) es.Payload {
+		strategy := events.Raw(`{"tiers":[{"name":"all"}]}`)
+		p := commands.PlanRollout{
+			ID: "r1", Part: 1, Count: 1, Digest: strings.Repeat("ab", 32),
+			Head:  &events.PlanHead{Strategy: strategy, StrategyDigest: es.Digest(strategy)},
+			Steps: []events.PlannedStep{{Tier: "all", StepName: step, After: &events.Version{Reference: pkg}}},
+		}
+		change(&p)
+		return p
+	}
 	build := events.BuildSpec{ID: "b", Module: "web", Repository: "r", Commit: "c"}
 	many := make([]string, commands.MaxListItems+1)
 	for i := range many {
@@ -91,6 +102,34 @@ func TestValidateRefuses(t *testing.T) {
 		{"no time of day", freeze(events.Window{Recurring: &events.Recurring{From: "1:00", To: "02:00", Zone: "UTC"}}), commands.CodeBadValue, "from"},
 		{"no stretch", freeze(events.Window{Recurring: &events.Recurring{From: "01:00", To: "01:00", Zone: "UTC"}}), commands.CodeBadValue, "both"},
 		{"an unknown day", freeze(events.Window{Recurring: &events.Recurring{Days: []string{"someday"}, From: "01:00", To: "02:00", Zone: "UTC"}}), commands.CodeBadValue, "someday"},
+		{"a merge that waits for nothing", commands.HoldMerge{Repository: "r", Branch: "b", Commit: "c"}, commands.CodeMissingField, "waiting"},
+		{"a track of nothing", commands.DeclareTrack{TrackSpec: events.TrackSpec{Track: "t", Strategy: "s", On: events.OnMerge}}, commands.CodeMissingField, "modules"},
+		{"a track on something else", commands.DeclareTrack{TrackSpec: events.TrackSpec{Track: "t", Modules: []string{"m"}, Strategy: "s", On: "monday"}}, commands.CodeBadValue, "merge, publication, manual"},
+		{"a strategy of nothing", commands.DeclareStrategy{Name: "s"}, commands.CodeMissingField, "strategy"},
+		{"a strategy that is none", commands.DeclareStrategy{Name: "s", Strategy: events.Raw(`{"tiers":[{"name":"a","bake":"long"}]}`)}, commands.CodeBadValue, "tiers[0].bake"},
+		{"a plan without a head", plan(func(p *commands.PlanRollout) { p.Head = nil }), commands.CodeMissingField, "head"},
+		{"a second head", plan(func(p *commands.PlanRollout) { p.Part = 2 }), commands.CodeBadValue, "part 2"},
+		{"part 0 of a plan", plan(func(p *commands.PlanRollout) { p.Part = 0 }), commands.CodeBadValue, "part"},
+		{"a part of nothing", plan(func(p *commands.PlanRollout) { p.Part, p.Head, p.Steps, p.Digest, p.Count = 2, nil, nil, "", 0 }), commands.CodeMissingField, "neither steps nor a digest"},
+		{"a part too large", plan(func(p *commands.PlanRollout) { p.Steps = make([]events.PlannedStep, 251) }), commands.CodeTooLarge, "250"},
+		{"a count without a digest", plan(func(p *commands.PlanRollout) { p.Digest = "" }), commands.CodeMissingField, "without a digest"},
+		{"no digest", plan(func(p *commands.PlanRollout) { p.Digest = "ab" }), commands.CodeBadValue, "digest"},
+		{"another strategy's digest", plan(func(p *commands.PlanRollout) { p.Head.StrategyDigest = "ab" }), commands.CodeBadValue, "strategy-digest"},
+		{"a rollout that reverts itself", plan(func(p *commands.PlanRollout) { p.Head.Reverts = "r1" }), commands.CodeBadValue, "itself"},
+		{"two commits of a repository", plan(func(p *commands.PlanRollout) {
+			p.Head.Commits = []events.FixedCommit{{Repository: "r", Commit: "1"}, {Repository: "r", Commit: "2"}}
+		}), commands.CodeBadValue, "twice"},
+		{"a step without change", plan(func(p *commands.PlanRollout) { p.Steps[0].After = nil }), commands.CodeMissingField, "changes nothing"},
+		{"a step to where it is", plan(func(p *commands.PlanRollout) { p.Steps[0].Before = p.Steps[0].After }), commands.CodeBadValue, "changes nothing"},
+		{"a refresh to something else", plan(func(p *commands.PlanRollout) { p.Steps[0].Refresh = true }), commands.CodeBadValue, "refresh"},
+		{"a step to nothing", plan(func(p *commands.PlanRollout) { p.Steps[0].After = &events.Version{} }), commands.CodeMissingField, "says nothing"},
+		{"a step that waits for itself", plan(func(p *commands.PlanRollout) { p.Steps[0].WaitsFor = []events.WaitFor{{StepName: p.Steps[0].StepName}} }), commands.CodeBadValue, "itself"},
+		{"a step that ended somehow", commands.EndStep{ID: "r", StepName: step, StepResult: events.StepResult{Outcome: "fine"}}, commands.CodeBadValue, "done, failed, unknown, skipped"},
+		{"a step settled as unknown", commands.SettleStep{ID: "r", StepName: step, Outcome: "unknown", Reason: "x"}, commands.CodeBadValue, "done, failed, skipped"},
+		{"a step settled without a reason", commands.SettleStep{ID: "r", StepName: step, Outcome: "done"}, commands.CodeMissingField, "reason"},
+		{"a step retried without a reason", commands.RetryStep{ID: "r", StepName: step}, commands.CodeMissingField, "reason"},
+		{"blocked by nothing", commands.BlockRollout{ID: "r"}, commands.CodeBadValue, "holds"},
+		{"superseded by itself", commands.SupersedeRollout{ID: "r", By: "r"}, commands.CodeBadValue, "itself"},
 		{"a lease without end", commands.TakeLease{Name: "l", Holder: "h"}, commands.CodeMissingField, "ttl"},
 		{"paused for no reason", commands.PauseProjection{View: "v", Reason: " "}, commands.CodeMissingField, "reason"},
 		{"a skip of nothing", commands.SkipProjection{View: "v", Reason: "x"}, commands.CodeMissingField, "event"},
@@ -121,6 +160,10 @@ func names(name string) []es.Payload {
 		commands.LiftFreeze{Name: name},
 		commands.RenewLease{Name: name, Holder: name},
 		commands.PauseProjection{View: name, Reason: "x"},
+		commands.TakeMerge{Repository: name, Branch: name, Commit: name, Rollout: name},
+		commands.EndTrack{Track: name},
+		commands.EndStrategy{Name: name},
+		commands.BeginStep{ID: name, StepName: events.StepName{Node: name, Module: name}},
 	}
 }
 

@@ -63,7 +63,9 @@ type Seen struct {
 	Rollout string `json:"rollout,omitempty"`
 	// Source is the sequence of the event whose instruction the node acted on.
 	Source uint64 `json:"source,omitempty"`
-	Reason string `json:"reason,omitempty"`
+	// Outputs are values for whatever waits for the module.
+	Outputs map[string]string `json:"outputs,omitempty"`
+	Reason  string            `json:"reason,omitempty"`
 }
 
 // AssignmentApplied says that a node reports to run what it was told.

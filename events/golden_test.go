@@ -37,7 +37,11 @@ func samples() map[string]any {
 		Node: "n1", Module: "web", Reference: pkg, Build: "b1", Commit: "0362525", Rollout: "r1", RequiredBy: []string{"api", "shop"},
 		Provisioning: events.Raw(`{ "port": 8080, "version": 1.20, "note": null }`), Reason: "release",
 	}
-	seen := events.Seen{Node: "n1", Module: "web", Reference: artifact, Build: "b1", Rollout: "r1", Source: 1 << 40, Reason: "poll"}
+	seen := events.Seen{Node: "n1", Module: "web", Reference: artifact, Build: "b1", Rollout: "r1", Source: 1 << 40, Outputs: map[string]string{"port": "80"}, Reason: "poll"}
+	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	track := events.TrackSpec{Track: "shop", Modules: []string{"web", "db"}, Strategy: "canary", On: events.OnMerge}
+	version := events.Version{Reference: pkg, Build: "b1", Commit: "0362525"}
+	step := events.StepName{Node: "n1", Module: "web"}
 	return map[string]any{
 		events.TypeModuleRegistered: events.ModuleRegistered{ModuleSpec: module},
 		events.TypeModuleChanged:    events.ModuleChanged{ModuleSpec: module},
@@ -99,6 +103,55 @@ func samples() map[string]any {
 		events.TypeProjectionPaused:  events.ProjectionPaused{View: "chain-builds", Reason: "the disk is moved"},
 		events.TypeProjectionResumed: events.ProjectionResumed{Reason: "it is moved"},
 		events.TypeProjectionSkipped: events.ProjectionSkipped{View: "chain-builds", Event: 1 << 40, Reason: "it was recorded by mistake"},
+		events.TypeMergeHeld: events.MergeHeld{
+			Repository: "git.example.org/shop", Branch: "main", Commit: "0362525", Merged: at, Heard: at.Add(time.Second),
+			Event: events.Raw(`{"number": 7}`), Alone: true, Waiting: "nobody has planned it",
+		},
+		events.TypeMergeTaken:    events.MergeTaken{Rollout: "r1"},
+		events.TypeMergeReleased: events.MergeReleased{Placed: true, Reason: "finished"},
+
+		events.TypeTrackDeclared: events.TrackDeclared{TrackSpec: track},
+		events.TypeTrackChanged:  events.TrackChanged{TrackSpec: track},
+		events.TypeTrackEnded:    events.TrackEnded{Reason: "by hand from now on"},
+
+		events.TypeStrategyDeclared: events.StrategyDeclared{Name: "canary", Strategy: events.Raw(`{"tiers":[{"name":"all"}]}`), Digest: "77"},
+		events.TypeStrategyEnded:    events.StrategyEnded{Reason: "replaced"},
+
+		events.TypeRolloutPlanning: events.RolloutPlanning{ID: "r2", PlanHead: events.PlanHead{
+			Strategy: events.Raw(`{"tiers":[{"name":"all"}]}`), StrategyName: "canary", StrategyDigest: "77", Reason: "release", Track: "shop",
+			Reverts: "r1", Restores: at, Supersedes: []string{"r0"},
+			Commits: []events.FixedCommit{{Repository: "git.example.org/shop", Branch: "main", Commit: "0362525", Merged: at}},
+			Targets: []events.Target{{Module: "web", Version: version}},
+		}},
+		events.TypeRolloutStepsPlanned: events.RolloutStepsPlanned{Part: 1, Steps: []events.PlannedStep{
+			{
+				Tier: "all", StepName: step, Before: &version, After: &version, Refresh: true, Tried: 1,
+				WaitsFor: []events.WaitFor{{StepName: step, Notify: true}},
+			},
+		}},
+		events.TypeRolloutPlanned:     events.RolloutPlanned{Count: 300, Digest: "ab", Ends: 2, Approval: true},
+		events.TypeRolloutApproved:    events.RolloutApproved{Tier: "all", Reason: "looked at it"},
+		events.TypeRolloutStarted:     events.RolloutStarted{Reason: "now"},
+		events.TypeRolloutTierEntered: events.RolloutTierEntered{Tier: "all", Open: []events.StepName{step}},
+		events.TypeRolloutStepBegun:   events.RolloutStepBegun{Tier: "all", StepName: step, Attempt: 1, Refresh: 2},
+		events.TypeRolloutStepEnded: events.RolloutStepEnded{
+			Tier: "all", StepName: step, Attempt: 1, By: events.SettledByReport, Again: true, Notified: []events.StepName{step},
+			StepResult: events.StepResult{
+				Outcome: events.StepFailed, Reason: "exit 1", Reported: at, Outputs: map[string]string{"url": "http://n1", "port": "80"},
+				Driver: &events.Driver{Name: "oci", Version: "1.2", Configuration: "sha256:1"},
+			},
+		},
+		events.TypeRolloutStepRetried: events.RolloutStepRetried{Tier: "all", StepName: step, Reason: "the disk is free again"},
+		events.TypeRolloutPaused:      events.RolloutPaused{Reason: "lunch"},
+		events.TypeRolloutResumed:     events.RolloutResumed{Reason: "eaten"},
+		events.TypeRolloutAborted:     events.RolloutAborted{Reason: "wrong one"},
+		events.TypeRolloutSuperseded:  events.RolloutSuperseded{By: "r3", Reason: "newer"},
+		events.TypeRolloutReverted:    events.RolloutReverted{By: "r3"},
+		events.TypeRolloutFailed:      events.RolloutFailed{Tier: "all", Reason: "2 of 3 failed"},
+		events.TypeRolloutFinished:    events.RolloutFinished{Done: 300, Failed: 2, Unknown: 1, Skipped: 4},
+		events.TypeRolloutBlocked: events.RolloutBlocked{Holds: []events.Hold{
+			{Reason: events.HoldFrozen, Tier: "all", Steps: []events.StepName{step}, Count: 12, WaitsFor: "the freeze nights", Until: at},
+		}},
 
 		events.TypeWriterStarted: events.WriterStarted{ID: "w1", Program: "1.0.0", Rules: 1},
 		events.TypeWriterLossAccepted: events.WriterLossAccepted{

@@ -13,6 +13,10 @@ const (
 	AggregateFreeze      = "freeze"
 	AggregateLease       = "lease"
 	AggregateProjection  = "projection"
+	AggregateMerge       = "merge"
+	AggregateTrack       = "track"
+	AggregateStrategy    = "strategy"
+	AggregateRollout     = "rollout"
 	AggregateWriter      = "writer"
 	AggregateActor       = "actor"
 )
@@ -66,6 +70,34 @@ const (
 	TypeProjectionPaused  = "projection.paused.v1"
 	TypeProjectionResumed = "projection.resumed.v1"
 	TypeProjectionSkipped = "projection.skipped.v1"
+	TypeMergeHeld         = "merge.held.v1"
+	TypeMergeTaken        = "merge.taken.v1"
+	TypeMergeReleased     = "merge.released.v1"
+
+	TypeTrackDeclared = "track.declared.v1"
+	TypeTrackChanged  = "track.changed.v1"
+	TypeTrackEnded    = "track.ended.v1"
+
+	TypeStrategyDeclared = "strategy.declared.v1"
+	TypeStrategyEnded    = "strategy.ended.v1"
+
+	TypeRolloutPlanning     = "rollout.planning.v1"
+	TypeRolloutStepsPlanned = "rollout.steps-planned.v1"
+	TypeRolloutPlanned      = "rollout.planned.v1"
+	TypeRolloutApproved     = "rollout.approved.v1"
+	TypeRolloutStarted      = "rollout.started.v1"
+	TypeRolloutTierEntered  = "rollout.tier-entered.v1"
+	TypeRolloutStepBegun    = "rollout.step-begun.v1"
+	TypeRolloutStepEnded    = "rollout.step-ended.v1"
+	TypeRolloutStepRetried  = "rollout.step-retried.v1"
+	TypeRolloutPaused       = "rollout.paused.v1"
+	TypeRolloutResumed      = "rollout.resumed.v1"
+	TypeRolloutAborted      = "rollout.aborted.v1"
+	TypeRolloutSuperseded   = "rollout.superseded.v1"
+	TypeRolloutReverted     = "rollout.reverted.v1"
+	TypeRolloutFailed       = "rollout.failed.v1"
+	TypeRolloutFinished     = "rollout.finished.v1"
+	TypeRolloutBlocked      = "rollout.blocked.v1"
 
 	TypeWriterStarted      = "writer.started.v1"
 	TypeWriterLossAccepted = "writer.loss-accepted.v1"
@@ -123,6 +155,34 @@ func Registry() *es.Registry {
 	es.Register[ProjectionPaused](r, TypeProjectionPaused)
 	es.Register[ProjectionResumed](r, TypeProjectionResumed)
 	es.Register[ProjectionSkipped](r, TypeProjectionSkipped)
+	es.Register[MergeHeld](r, TypeMergeHeld)
+	es.Register[MergeTaken](r, TypeMergeTaken)
+	es.Register[MergeReleased](r, TypeMergeReleased)
+
+	es.Register[TrackDeclared](r, TypeTrackDeclared)
+	es.Register[TrackChanged](r, TypeTrackChanged)
+	es.Register[TrackEnded](r, TypeTrackEnded)
+
+	es.Register[StrategyDeclared](r, TypeStrategyDeclared)
+	es.Register[StrategyEnded](r, TypeStrategyEnded)
+
+	es.Register[RolloutPlanning](r, TypeRolloutPlanning)
+	es.Register[RolloutStepsPlanned](r, TypeRolloutStepsPlanned)
+	es.Register[RolloutPlanned](r, TypeRolloutPlanned)
+	es.Register[RolloutApproved](r, TypeRolloutApproved)
+	es.Register[RolloutStarted](r, TypeRolloutStarted)
+	es.Register[RolloutTierEntered](r, TypeRolloutTierEntered)
+	es.Register[RolloutStepBegun](r, TypeRolloutStepBegun)
+	es.Register[RolloutStepEnded](r, TypeRolloutStepEnded)
+	es.Register[RolloutStepRetried](r, TypeRolloutStepRetried)
+	es.Register[RolloutPaused](r, TypeRolloutPaused)
+	es.Register[RolloutResumed](r, TypeRolloutResumed)
+	es.Register[RolloutAborted](r, TypeRolloutAborted)
+	es.Register[RolloutSuperseded](r, TypeRolloutSuperseded)
+	es.Register[RolloutReverted](r, TypeRolloutReverted)
+	es.Register[RolloutFailed](r, TypeRolloutFailed)
+	es.Register[RolloutFinished](r, TypeRolloutFinished)
+	es.Register[RolloutBlocked](r, TypeRolloutBlocked)
 
 	es.Register[WriterStarted](r, TypeWriterStarted)
 	es.Register[WriterLossAccepted](r, TypeWriterLossAccepted)

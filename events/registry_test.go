@@ -19,6 +19,9 @@ func TestStoredNames(t *testing.T) {
 		events.AggregateFreeze: reflect.TypeFor[events.Freeze](), events.AggregateLease: reflect.TypeFor[events.Lease](),
 		events.AggregateProjection: reflect.TypeFor[events.Projection](), events.AggregateWriter: reflect.TypeFor[events.Writer](),
 		events.AggregateActor: reflect.TypeFor[events.Actor](),
+		events.AggregateMerge: reflect.TypeFor[events.Merge](), events.AggregateTrack: reflect.TypeFor[events.Track](),
+		events.AggregateStrategy: reflect.TypeFor[events.StrategyFact](), events.AggregateRollout: reflect.TypeFor[events.Rollout](),
+		events.AggregateWriter: reflect.TypeFor[events.Writer](),
 	}
 	r := events.Registry()
 	for _, name := range r.Names() {
