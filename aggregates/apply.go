@@ -16,6 +16,7 @@ import (
 	"catenary/aggregates/node"
 	"catenary/aggregates/projection"
 	"catenary/aggregates/publication"
+	"catenary/aggregates/strategy"
 	"catenary/aggregates/writer"
 	"catenary/commands"
 	"catenary/es"
@@ -55,6 +56,15 @@ func (w *World) fold(e es.Event) error {
 	case events.Projection:
 		_, _, err := advance(w.projections, e, events.AggregateProjection, func(s projection.State) (projection.State, error) { return projection.Evolve(s, fact), nil })
 		return err
+	case events.Merge:
+		return w.foldMerge(e, fact)
+	case events.Track:
+		return w.foldTrack(e, fact)
+	case events.StrategyFact:
+		_, _, err := advance(w.strategies, e, events.AggregateStrategy, func(s strategy.State) (strategy.State, error) { return strategy.Evolve(s, fact), nil })
+		return err
+	case events.Rollout:
+		return w.foldRollout(e, fact)
 	case events.Writer:
 		_, _, err := advance(w.writers, e, events.AggregateWriter, func(s writer.State) (writer.State, error) { return writer.Evolve(s, fact, e.Recorded), nil })
 		return err
@@ -144,7 +154,7 @@ func (w *World) foldPublication(e es.Event, fact events.Publication) error {
 func (w *World) foldAssignment(e es.Event, fact events.Assignment) error {
 	size := w.measure.JSON(fact)
 	before, after, err := advance(w.assignments, e, events.AggregateAssignment, func(s assignment.State) (assignment.State, error) {
-		return assignment.Evolve(s, fact, size), nil
+		return assignment.Evolve(s, fact, e.Sequence, size), nil
 	})
 	if err != nil || before.Status == after.Status {
 		return err

@@ -9,10 +9,14 @@ import (
 	"catenary/aggregates/commit"
 	"catenary/aggregates/freeze"
 	"catenary/aggregates/lease"
+	"catenary/aggregates/merge"
 	"catenary/aggregates/module"
 	"catenary/aggregates/node"
 	"catenary/aggregates/projection"
 	"catenary/aggregates/publication"
+	"catenary/aggregates/rollout"
+	"catenary/aggregates/strategy"
+	"catenary/aggregates/track"
 	"catenary/aggregates/writer"
 	"catenary/es"
 	"catenary/events"
@@ -57,6 +61,14 @@ func (w *World) decide(c es.Command) ([]es.KeyedEvent, error) {
 		return lease.Decide(w, w.lease(key), c)
 	case events.AggregateProjection:
 		return projection.Decide(w.projections.state(key), c)
+	case events.AggregateMerge:
+		return merge.Decide(w, w.merges.state(key), c)
+	case events.AggregateTrack:
+		return track.Decide(w, w.tracks.state(key), c)
+	case events.AggregateStrategy:
+		return strategy.Decide(w, w.strategies.state(key), c)
+	case events.AggregateRollout:
+		return rollout.Decide(w, w.rollouts.state(key), c)
 	case events.AggregateWriter:
 		return writer.Decide(c)
 	case events.AggregateActor:

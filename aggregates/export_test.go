@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // Dump gives all that the world holds, to be compared with another.
@@ -19,7 +20,30 @@ func (w *World) Dump() map[string]string {
 	dumpTable(d, "freeze", w.freezes)
 	dumpTable(d, "lease", w.leases)
 	dumpTable(d, "projection", w.projections)
+	dumpTable(d, "merge", w.merges)
+	dumpTable(d, "track", w.tracks)
+	dumpTable(d, "strategy", w.strategies)
+	dumpTable(d, "rollout", w.rollouts)
 	dumpTable(d, "writer", w.writers)
+	for key, step := range w.steps.All() {
+		d["step "+key] = withoutPointers(step) + fmt.Sprintf(" from %+v to %+v", step.Before, step.After)
+		of, _, _ := strings.Cut(key, ".")
+		d["steps of "+of] = fmt.Sprintf("%q", w.stepsOf.Members(of))
+	}
+	for key, in := range w.merges.All() {
+		if in.state.Rollout != "" {
+			d["merges of "+in.state.Rollout] = fmt.Sprintf("%q", w.mergesOf.Members(in.state.Rollout))
+		}
+		d["merge "+key+" in full"] = fmt.Sprintf("%+v", in.state)
+	}
+	for module, name := range w.trackOf.All() {
+		d["track of "+module] = name
+	}
+	for _, in := range w.tracks.All() {
+		if in.state.Strategy != "" {
+			d["tracks of "+in.state.Strategy] = fmt.Sprintf("%q", w.tracksOf.Members(in.state.Strategy))
+		}
+	}
 	for key := range w.assignments.All() {
 		s := w.assignments.state(key)
 		d["assignment "+key+" in full"] = fmt.Sprintf("%+v %q %s", s.Run(), s.RequiredBy(), s.Provisioning())

@@ -59,8 +59,9 @@ func TestFrozen(t *testing.T) {
 		{"nothing selects it", freeze.Place{Node: "n2", Module: "db"}, day, nil},
 		{"its module", freeze.Place{Node: "n2", Module: "api"}, day, []string{"web ä"}},
 		{"its node and module", freeze.Place{Node: "n1", Module: "web"}, day, []string{"n1", "web ä"}},
-		{"all labels", freeze.Place{Node: "n2", Module: "db", Labels: gold}, day, []string{"gold"}},
-		{"one label of two", freeze.Place{Node: "n2", Module: "db", Labels: map[string]string{"tier": "gold"}}, day, nil},
+		{"labels of the node and of the module", freeze.Place{Node: "n2", Module: "db", Labels: []map[string]string{{"tier": "gold"}, {"zone": "a"}}}, day, []string{"gold"}},
+		{"all labels", freeze.Place{Node: "n2", Module: "db", Labels: []map[string]string{gold}}, day, []string{"gold"}},
+		{"one label of two", freeze.Place{Node: "n2", Module: "db", Labels: []map[string]string{{"tier": "gold"}}}, day, nil},
 		{"the night", freeze.Place{Node: "n2", Module: "db"}, night, []string{"friday night"}},
 	}
 	for _, c := range cases {

@@ -37,6 +37,9 @@ func anyCommand(t *rapid.T) es.Payload {
 	holder := rapid.SampledFrom([]string{"e1", "e2"}).Draw(t, "holder")
 	build := events.BuildSpec{ID: id, Module: m, Repository: "r", Commit: "c1", ReuseKey: rapid.SampledFrom([]string{"", "k"}).Draw(t, "reuse key")}
 	count := rapid.IntRange(0, 3).Draw(t, "count")
+	rolloutID := rapid.SampledFrom([]string{"r1", "r2", "r 3"}).Draw(t, "rollout")
+	revertsID := map[string]string{"r1": "r2", "r2": "r 3", "r 3": "r1"}[rolloutID]
+	outcome := rapid.SampledFrom([]string{events.StepDone, events.StepFailed, events.StepSkipped}).Draw(t, "step outcome")
 	return rapid.SampledFrom([]es.Payload{
 		commands.RegisterModule{ModuleSpec: events.ModuleSpec{Module: m, Requires: requires[m]}},
 		commands.ChangeModule{ModuleSpec: events.ModuleSpec{Module: m, Requires: requires[m], Kind: reason}},
@@ -68,6 +71,29 @@ func anyCommand(t *rapid.T) es.Payload {
 		commands.DeclareFreeze{Name: holder, Reason: reason},
 		commands.LiftFreeze{Name: holder},
 		commands.TakeLease{Name: "l", Holder: holder, TTL: "10s"},
+		commands.DeclareStrategy{Name: holder, Strategy: events.Raw(`{"tiers":[{"name":"all","retry":1}]}`)},
+		commands.EndStrategy{Name: holder},
+		commands.DeclareTrack{TrackSpec: events.TrackSpec{Track: id, Modules: []string{m}, Strategy: holder, On: events.OnMerge}},
+		commands.ChangeTrack{TrackSpec: events.TrackSpec{Track: id, Modules: []string{m, "web"}[:1+count%2], Strategy: holder, On: events.OnManual}},
+		commands.EndTrack{Track: id},
+		commands.HoldMerge{Repository: "r", Branch: "main", Commit: id, Alone: count == 0, Waiting: holder},
+		commands.TakeMerge{Repository: "r", Branch: "main", Commit: id, Rollout: rolloutID},
+		commands.ReleaseMerge{Repository: "r", Branch: "main", Commit: id, Placed: count > 1},
+		onePart(rolloutID, revertsID, n, m, ref),
+		onePart(rolloutID, revertsID, n, m, ref),
+		commands.ApproveRollout{ID: rolloutID},
+		commands.StartRollout{ID: rolloutID},
+		commands.AdvanceRollout{ID: rolloutID},
+		commands.BeginStep{ID: rolloutID, StepName: events.StepName{Node: n, Module: m}},
+		commands.EndStep{ID: rolloutID, StepName: events.StepName{Node: n, Module: m}, Attempt: count, StepResult: events.StepResult{Outcome: outcome}},
+		commands.SettleStep{ID: rolloutID, StepName: events.StepName{Node: n, Module: m}, Outcome: outcome, Reason: "x"},
+		commands.RetryStep{ID: rolloutID, StepName: events.StepName{Node: n, Module: m}, Reason: "x"},
+		commands.BlockRollout{ID: rolloutID, Holds: []events.Hold{{Reason: events.HoldOffline, Count: count}}},
+		commands.PauseRollout{ID: rolloutID},
+		commands.ResumeRollout{ID: rolloutID},
+		commands.AbortRollout{ID: rolloutID},
+		commands.SupersedeRollout{ID: rolloutID, By: revertsID},
+		commands.Observe{Seen: events.Seen{Node: n, Module: m, Reference: ref, Rollout: rolloutID}, Outcome: rapid.SampledFrom([]string{"applied", "healthy", "apply-failed"}).Draw(t, "of rollout")},
 		commands.RenewLease{Name: "l", Holder: holder},
 		commands.ReleaseLease{Name: "l", Holder: holder},
 		commands.PauseProjection{View: holder, Reason: "x"},
@@ -75,6 +101,26 @@ func anyCommand(t *rapid.T) es.Payload {
 		commands.SkipProjection{View: holder, Event: uint64(count + 1), Reason: "x"},
 		commands.StartWriter{WriterStarted: events.WriterStarted{ID: "w", Program: "1", Rules: 1}},
 	}).Draw(t, "command")
+}
+
+// onePart gives a whole plan for one step, which takes another rollout back where it can.
+func onePart(id, reverts, node, module string, ref events.Reference) commands.PlanRollout {
+	strategy := events.Raw(`{"tiers":[{"name":"all","retry":1}]}`)
+	step := events.PlannedStep{Tier: "all", StepName: events.StepName{Node: node, Module: module}, After: &events.Version{Reference: ref}}
+	digest, err := events.PlanDigest{}.With(step)
+	if err != nil {
+		panic(err)
+	}
+	p := commands.PlanRollout{
+		ID: id, Part: 1, Head: &events.PlanHead{
+			Strategy: strategy, StrategyDigest: es.Digest(strategy), Targets: []events.Target{{Module: module, Version: *step.After}},
+		},
+		Steps: []events.PlannedStep{step}, Count: 1, Digest: digest.String(),
+	}
+	if node == "n2" {
+		p.Head.Reverts = reverts
+	}
+	return p
 }
 
 // past is what has happened to a world, in order: events, and commands it was told of without events.

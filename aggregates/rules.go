@@ -130,10 +130,34 @@ func (w *World) recordBytes(f es.KeyedEvent) int {
 		return recordOverheadBytes + w.measure.JSON(fact) + int(w.publications.state(f.Ref.Key).Bytes)
 	case events.Assignment:
 		s := w.assignments.state(f.Ref.Key)
-		after := assignment.Evolve(s, fact, w.measure.JSON(fact))
+		after := assignment.Evolve(s, fact, 0, w.measure.JSON(fact))
 		return recordOverheadBytes + int(after.ToldBytes) + int(after.SeenBytes)
+	case events.RolloutStepsPlanned:
+		return w.partBytes(fact)
+	case events.Rollout:
+		s := w.rollouts.state(f.Ref.Key)
+		return recordOverheadBytes + len(s.Tiers)*tierCountsBytes + int(s.Bytes) + w.measure.JSON(fact)
 	}
 	return recordOverheadBytes + w.measure.JSON(f.Data)
+}
+
+const (
+	// tierCountsBytes is what a record says of how far a tier is.
+	tierCountsBytes = 256
+	// maxPartBytes bounds a part of a plan, which is one event: well below what the stream takes.
+	maxPartBytes = 192 << 10
+)
+
+// partBytes bounds the largest record that a part of a plan leads to: each step has one of its own.
+func (w *World) partBytes(part events.RolloutStepsPlanned) int {
+	if n := w.measure.JSON(part); n > maxPartBytes {
+		return max(n, w.cfg.MaxValueBytes+1)
+	}
+	largest := 0
+	for _, step := range part.Steps {
+		largest = max(largest, w.measure.JSON(step))
+	}
+	return recordOverheadBytes + largest
 }
 
 // buildBytes bounds what a fact adds to a build's record.

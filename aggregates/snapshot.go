@@ -17,11 +17,15 @@ import (
 	"catenary/aggregates/freeze"
 	"catenary/aggregates/journal"
 	"catenary/aggregates/lease"
+	"catenary/aggregates/merge"
 	"catenary/aggregates/module"
 	"catenary/aggregates/node"
 	"catenary/aggregates/projection"
 	"catenary/aggregates/publication"
+	"catenary/aggregates/rollout"
 	"catenary/aggregates/snapshot"
+	"catenary/aggregates/strategy"
+	"catenary/aggregates/track"
 	"catenary/aggregates/writer"
 	"catenary/es"
 )
@@ -45,8 +49,13 @@ func (w *World) Snapshot(out io.Writer) error {
 	writeInstances(s, w.freezes, freeze.State.Snapshot)
 	writeInstances(s, w.leases, lease.State.Snapshot)
 	writeInstances(s, w.projections, projection.State.Snapshot)
+	writeInstances(s, w.merges, merge.State.Snapshot)
+	writeInstances(s, w.tracks, track.State.Snapshot)
+	writeInstances(s, w.strategies, strategy.State.Snapshot)
+	writeInstances(s, w.rollouts, rollout.State.Snapshot)
 	writeInstances(s, w.writers, writer.State.Snapshot)
 	writeInstances(s, w.actors, actor.State.Snapshot)
+	w.writeSteps(s)
 	writeTimeline(s, w.published, publications)
 	writeReusable(s, w.reusable)
 	return s.Close()
@@ -122,8 +131,13 @@ func (w *World) Restore(in io.Reader) error {
 	readInstances(s, w.freezes, freeze.Restored, nil)
 	readInstances(s, w.leases, lease.Restored, w.indexLease)
 	readInstances(s, w.projections, projection.Restored, nil)
+	readInstances(s, w.merges, merge.Restored, w.indexMerge)
+	readInstances(s, w.tracks, track.Restored, w.indexTrack)
+	readInstances(s, w.strategies, strategy.Restored, nil)
+	readInstances(s, w.rollouts, rollout.Restored, nil)
 	readInstances(s, w.writers, writer.Restored, nil)
 	readInstances(s, w.actors, actor.Restored, nil)
+	w.readSteps(s)
 	w.readTimeline(s, publications)
 	s.Rows(w.reusable.Reserve, func() { w.reusable.Put(s.Name(), s.Text()) })
 	return errors.Wrap(s.Close(), "restore the world")

@@ -12,10 +12,14 @@ import (
 	"catenary/aggregates/freeze"
 	"catenary/aggregates/journal"
 	"catenary/aggregates/lease"
+	"catenary/aggregates/merge"
 	"catenary/aggregates/module"
 	"catenary/aggregates/node"
 	"catenary/aggregates/projection"
 	"catenary/aggregates/publication"
+	"catenary/aggregates/rollout"
+	"catenary/aggregates/strategy"
+	"catenary/aggregates/track"
 	"catenary/aggregates/writer"
 	"catenary/es"
 	"catenary/events"
@@ -41,9 +45,22 @@ type World struct {
 	freezes      instances[freeze.State]
 	leases       instances[lease.State]
 	projections  instances[projection.State]
+	merges       instances[merge.State]
+	tracks       instances[track.State]
+	strategies   instances[strategy.State]
+	rollouts     instances[rollout.State]
 	writers      instances[writer.State]
 	actors       instances[actor.State]
 
+	// steps holds the steps of rollouts that are not final, and those that are pending yet, by [rollout.StepKey]; stepsOf gives
+	// the names of a rollout's steps by its key.
+	steps   *journal.Table[string, rollout.Step]
+	stepsOf *journal.Index[string, string]
+	// mergesOf gives the keys of the merges that belong to a rollout.
+	mergesOf *journal.Index[string, string]
+	// trackOf gives the track that a module is on, tracksOf the tracks that name a strategy.
+	trackOf  *journal.Table[string, string]
+	tracksOf *journal.Index[string, string]
 	// requirers gives the registered modules that require a module.
 	requirers *journal.Index[string, string]
 	// assignedOn gives the modules that stand or wait on a node, standingOf the nodes a module stands on.
@@ -107,8 +124,18 @@ func NewWorld(cfg Config) (*World, error) {
 		freezes:      newInstances[freeze.State](log),
 		leases:       newInstances[lease.State](log),
 		projections:  newInstances[projection.State](log),
+		merges:       newInstances[merge.State](log),
+		tracks:       newInstances[track.State](log),
+		strategies:   newInstances[strategy.State](log),
+		rollouts:     newInstances[rollout.State](log),
 		writers:      newInstances[writer.State](log),
 		actors:       newInstances[actor.State](log),
+
+		steps:    journal.NewTable[string, rollout.Step](log),
+		stepsOf:  journal.NewIndex[string, string](log),
+		mergesOf: journal.NewIndex[string, string](log),
+		trackOf:  journal.NewTable[string, string](log),
+		tracksOf: journal.NewIndex[string, string](log),
 
 		requirers:  journal.NewIndex[string, string](log),
 		assignedOn: journal.NewIndex[string, string](log),
@@ -156,6 +183,14 @@ func (w *World) head(ref es.Ref) (version uint64, latest int64) {
 		return w.leases.head(ref.Key)
 	case events.AggregateProjection:
 		return w.projections.head(ref.Key)
+	case events.AggregateMerge:
+		return w.merges.head(ref.Key)
+	case events.AggregateTrack:
+		return w.tracks.head(ref.Key)
+	case events.AggregateStrategy:
+		return w.strategies.head(ref.Key)
+	case events.AggregateRollout:
+		return w.rollouts.head(ref.Key)
 	case events.AggregateWriter:
 		return w.writers.head(ref.Key)
 	case events.AggregateActor:

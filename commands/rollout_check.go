@@ -38,13 +38,13 @@ func (c *check) closing(p PlanRollout) {
 	switch {
 	case !closes && (p.Count != 0 || p.Confirm != nil):
 		c.fail(CodeMissingField, "count or confirm is given without a digest", "the part that closes the plan has the digest and the count of all steps")
-	case !closes && len(p.Steps) == 0 && p.Part > 1:
+	case !closes && len(p.Steps) == 0:
 		c.failf(CodeMissingField, "give steps, or the digest to close the plan", "part %d has neither steps nor a digest", p.Part)
 	case closes:
 		if sum, err := hex.DecodeString(p.Digest); err != nil || len(sum) != len(events.PlanDigest{}) {
 			c.failf(CodeBadValue, "give the SHA-256 in hex", "digest %.80q is none", p.Digest)
 		}
-		c.between("count", p.Count, 1, MaxPlanSteps)
+		c.between("count", p.Count, 0, MaxPlanSteps)
 	}
 }
 

@@ -28,7 +28,9 @@ type AssignmentAssigned struct{ Told }
 type AssignmentEnded struct {
 	Node   string `json:"node"`
 	Module string `json:"module"`
-	Reason string `json:"reason,omitempty"`
+	// Rollout is the rollout that ended it.
+	Rollout string `json:"rollout,omitempty"`
+	Reason  string `json:"reason,omitempty"`
 }
 
 // AssignmentMovedIn says that a module came over from another node, as it stood there.

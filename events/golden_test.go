@@ -75,7 +75,7 @@ func samples() map[string]any {
 		events.TypePublicationVetoLifted: events.PublicationVetoLifted{Reason: "was the database"},
 
 		events.TypeAssignmentAssigned:     events.AssignmentAssigned{Told: told},
-		events.TypeAssignmentEnded:        events.AssignmentEnded{Node: "n1", Module: "web", Reason: "gone"},
+		events.TypeAssignmentEnded:        events.AssignmentEnded{Node: "n1", Module: "web", Rollout: "r1", Reason: "gone"},
 		events.TypeAssignmentMovedIn:      events.AssignmentMovedIn{Told: told, From: "n0"},
 		events.TypeAssignmentMovedOut:     events.AssignmentMovedOut{Node: "n0", Module: "web", To: "n1", Reason: "balance"},
 		events.TypeAssignmentPended:       events.AssignmentPended{Told: told, State: events.StatePending},

@@ -21,7 +21,6 @@ func TestStoredNames(t *testing.T) {
 		events.AggregateActor: reflect.TypeFor[events.Actor](),
 		events.AggregateMerge: reflect.TypeFor[events.Merge](), events.AggregateTrack: reflect.TypeFor[events.Track](),
 		events.AggregateStrategy: reflect.TypeFor[events.StrategyFact](), events.AggregateRollout: reflect.TypeFor[events.Rollout](),
-		events.AggregateWriter: reflect.TypeFor[events.Writer](),
 	}
 	r := events.Registry()
 	for _, name := range r.Names() {

@@ -1,6 +1,9 @@
 package events
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Package is a published package by name and version, both kept byte for byte.
 type Package struct {
@@ -62,6 +65,22 @@ type Selector struct {
 	Modules []string          `json:"modules,omitempty"`
 	Nodes   []string          `json:"nodes,omitempty"`
 	Labels  map[string]string `json:"labels,omitempty"`
+}
+
+// Picks says whether the selector picks a module on a node, with the labels of both.
+func (s Selector) Picks(n StepName, labels ...map[string]string) bool {
+	if len(s.Modules) > 0 && !slices.Contains(s.Modules, n.Module) {
+		return false
+	}
+	if len(s.Nodes) > 0 && !slices.Contains(s.Nodes, n.Node) {
+		return false
+	}
+	for name, value := range s.Labels {
+		if !slices.ContainsFunc(labels, func(l map[string]string) bool { v, ok := l[name]; return ok && v == value }) {
+			return false
+		}
+	}
+	return true
 }
 
 // Made is one thing a build produced.

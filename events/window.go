@@ -115,6 +115,27 @@ func (s Schedule) Holds(at time.Time) bool {
 	return s.days[today] && s.from <= minute || s.days[yesterday] && minute < s.to
 }
 
+// daysAhead is how many days a window that comes again is followed: in a week every stretch has come once.
+const daysAhead = 8
+
+// Opens gives the first moment from then on that is outside. It gives none for a window without an end, and for one whose
+// stretches follow one another without a gap.
+func (s Schedule) Opens(at time.Time) (time.Time, bool) {
+	if !s.Holds(at) {
+		return at, true
+	}
+	if s.recurring {
+		local := at.In(s.zone)
+		for day := range daysAhead + 1 {
+			end := time.Date(local.Year(), local.Month(), local.Day()+day, 0, s.to, 0, 0, s.zone)
+			if end.After(at) && !s.Holds(end) {
+				return end.UTC(), true
+			}
+		}
+	}
+	return s.end, !s.end.IsZero()
+}
+
 func windowTime(field, v string) (time.Time, error) {
 	if v == "" {
 		return time.Time{}, nil

@@ -8,55 +8,62 @@ import (
 	"catenary/events"
 )
 
-// Evolve gives the state after a fact whose JSON has at most the given number of bytes.
-func Evolve(s State, fact events.Assignment, bytes int) State {
+// Evolve gives the state after a fact with its sequence, whose JSON has at most the given number of bytes.
+func Evolve(s State, fact events.Assignment, sequence uint64, bytes int) State {
 	switch e := fact.(type) {
 	case events.AssignmentAssigned:
-		return s.say(Standing, e.Told, bytes)
+		return s.say(Standing, e.Told, sequence, bytes)
 	case events.AssignmentMovedIn:
-		return s.say(Standing, e.Told, bytes)
+		return s.say(Standing, e.Told, sequence, bytes)
 	case events.AssignmentPended:
-		return s.say(Pending, e.Told, bytes)
+		return s.say(Pending, e.Told, sequence, bytes)
 	case events.AssignmentEnded:
-		return s.end()
+		return s.end(e.Rollout, sequence)
 	case events.AssignmentMovedOut:
-		return s.end()
+		return s.end("", sequence)
 	case events.AssignmentApplied:
-		return s.see(commands.Observe{Seen: e.Seen, Outcome: commands.OutcomeApplied}, bytes)
+		return s.see(commands.Observe{Seen: e.Seen, Outcome: commands.OutcomeApplied}, Applied, bytes)
 	case events.AssignmentApplyFailed:
-		return s.see(commands.Observe{Seen: e.Seen, Outcome: commands.OutcomeApplyFailed}, bytes)
+		return s.see(commands.Observe{Seen: e.Seen, Outcome: commands.OutcomeApplyFailed}, ApplyFailed, bytes)
 	case events.AssignmentHealthy:
-		return s.see(commands.Observe{Seen: e.Seen, Outcome: commands.OutcomeHealthy}, bytes)
+		return s.see(commands.Observe{Seen: e.Seen, Outcome: commands.OutcomeHealthy}, Healthy, bytes)
 	case events.AssignmentUnhealthy:
-		return s.see(commands.Observe{Seen: e.Seen, Outcome: commands.OutcomeUnhealthy}, bytes)
+		return s.see(commands.Observe{Seen: e.Seen, Outcome: commands.OutcomeUnhealthy}, Unhealthy, bytes)
 	case events.AssignmentRemoved:
-		return s.see(commands.Observe{Seen: e.Seen, Outcome: commands.OutcomeRemoved}, bytes)
+		return s.see(commands.Observe{Seen: e.Seen, Outcome: commands.OutcomeRemoved}, Removed, bytes)
 	case events.AssignmentRemoveFailed:
-		return s.see(commands.Observe{Seen: e.Seen, Outcome: commands.OutcomeRemoveFailed}, bytes)
+		return s.see(commands.Observe{Seen: e.Seen, Outcome: commands.OutcomeRemoveFailed}, RemoveFailed, bytes)
 	case events.AssignmentDrifted:
-		return s.see(commands.Observe{Seen: e.Seen, Outcome: commands.OutcomeDrifted, Drift: e.Drift}, bytes)
+		return s.see(commands.Observe{Seen: e.Seen, Outcome: commands.OutcomeDrifted, Drift: e.Drift}, Drifted, bytes)
 	}
 	return s
 }
 
 // say takes what the node is told. What it reported before was about something else.
-func (s State) say(status Status, t events.Told, bytes int) State {
+func (s State) say(status Status, t events.Told, sequence uint64, bytes int) State {
 	r := running(t.Reference, t.Build, t.Commit)
 	r.Rollout = t.Rollout
-	s = State{Status: status, ToldBytes: uint32(bytes), SeenBytes: s.SeenBytes, run: unique.Make(r)}
+	s = State{Status: status, Told: sequence, ToldBytes: uint32(bytes), SeenBytes: s.SeenBytes, run: unique.Make(r)}
 	if len(t.RequiredBy) > 0 || len(t.Provisioning) > 0 {
 		s.extra = &extra{requiredBy: t.RequiredBy, provisioning: t.Provisioning}
 	}
 	return s
 }
 
-// end keeps no more than that there was something: the record keeps what it was.
-func (s State) end() State {
-	return State{Status: Ended, ToldBytes: s.ToldBytes, SeenBytes: s.SeenBytes}
+// end keeps no more than that there was something, and which rollout ended it: the record keeps what it was.
+func (s State) end(rollout string, sequence uint64) State {
+	s = State{Status: Ended, Told: sequence, ToldBytes: s.ToldBytes, SeenBytes: s.SeenBytes}
+	if rollout != "" {
+		s.run = unique.Make(Run{Rollout: rollout})
+	}
+	return s
 }
 
 // see takes a report, in the form it came in.
-func (s State) see(report commands.Observe, bytes int) State {
+func (s State) see(report commands.Observe, said Report, bytes int) State {
 	s.Observed, s.SeenBytes = content.Of(report), uint32(bytes)
+	if s.about(report.Seen) {
+		s.report = said
+	}
 	return s
 }

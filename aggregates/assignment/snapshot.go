@@ -23,7 +23,11 @@ func (x *Snapshots) Snapshot(s State, w *snapshot.Writer) {
 	w.Number(uint64(s.ToldBytes))
 	w.Number(uint64(s.SeenBytes))
 	w.Digest(s.Observed)
+	w.Number(s.Told)
+	w.Number(uint64(s.report))
 	if s.runs() {
+		x.writeRun(s.run, w)
+	} else if w.Flag(s.hasRun()); s.hasRun() {
 		x.writeRun(s.run, w)
 	}
 	w.Flag(s.extra != nil)
@@ -52,7 +56,8 @@ func (x *Snapshots) writeRun(run unique.Handle[Run], w *snapshot.Writer) {
 // Restored reads a state.
 func (x *Snapshots) Restored(r *snapshot.Reader) State {
 	s := State{Status: Status(r.Kind(uint8(Ended) + 1)), ToldBytes: r.Small(), SeenBytes: r.Small(), Observed: r.Digest()}
-	if s.runs() {
+	s.Told, s.report = r.Number(), Report(r.Kind(uint8(Drifted)+1))
+	if s.runs() || r.Flag() {
 		s.run = x.readRun(r)
 	}
 	if r.Flag() {

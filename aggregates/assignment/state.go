@@ -29,7 +29,12 @@ type State struct {
 	ToldBytes, SeenBytes uint32
 	// Observed stands for the last report since the node was last told something; zero when there is none.
 	Observed content.Digest
-	// run is what is to be run; nodes that run the same share it. It is set while the assignment stands or waits.
+	// Told is the sequence of the event by which the node was last told something.
+	Told uint64
+	// report is what the node has said of it.
+	report Report
+	// run is what is to be run; nodes that run the same share it. It is set while the assignment stands or waits, and holds
+	// no more than the rollout when that has ended it.
 	run unique.Handle[Run]
 	// extra is nil for most.
 	extra *extra
@@ -59,6 +64,18 @@ func (s State) Run() Run {
 
 // runs says whether there is something to be run.
 func (s State) runs() bool { return s.Status == Standing || s.Status == Pending }
+
+// hasRun says whether there is a run, if only the rollout of one.
+func (s State) hasRun() bool { return s.run != unique.Handle[Run]{} }
+
+// At gives what the node is told to be at; nil when nothing stands.
+func (s State) At() *events.Version {
+	if !s.Stands() {
+		return nil
+	}
+	r := s.Run()
+	return &events.Version{Reference: r.Reference(), Build: r.Build, Commit: r.Commit}
+}
 
 // RequiredBy names the modules that pulled it in. It is empty for what was assigned for its own sake.
 func (s State) RequiredBy() []string {

@@ -1,7 +1,6 @@
 package freeze
 
 import (
-	"slices"
 	"time"
 
 	"catenary/aggregates/content"
@@ -30,13 +29,13 @@ type State struct {
 // Place is what a freeze may select: a module on a node, with the labels of both.
 type Place struct {
 	Node, Module string
-	Labels       map[string]string
+	Labels       []map[string]string
 }
 
 // Holds says whether the freeze selects the place and holds at the moment. It gives an error for a time zone that is not
 // known.
 func (s State) Holds(p Place, at time.Time, zones events.Zones) (bool, error) {
-	if s.Status != Declared || !selects(s.Selector, p) {
+	if s.Status != Declared || !s.Selector.Picks(events.StepName{Node: p.Node, Module: p.Module}, p.Labels...) {
 		return false, nil
 	}
 	if s.Window == nil {
@@ -46,19 +45,18 @@ func (s State) Holds(p Place, at time.Time, zones events.Zones) (bool, error) {
 	return err == nil && schedule.Holds(at), err
 }
 
-func selects(sel events.Selector, p Place) bool {
-	if len(sel.Modules) > 0 && !slices.Contains(sel.Modules, p.Module) {
-		return false
+// Opens gives the first moment from then on at which the freeze does not hold, if there is one before it is lifted. It gives an
+// error for a time zone that is not known.
+func (s State) Opens(at time.Time, zones events.Zones) (time.Time, bool, error) {
+	if s.Window == nil {
+		return time.Time{}, false, nil
 	}
-	if len(sel.Nodes) > 0 && !slices.Contains(sel.Nodes, p.Node) {
-		return false
+	schedule, err := s.Window.Schedule(zones)
+	if err != nil {
+		return time.Time{}, false, err
 	}
-	for name, value := range sel.Labels {
-		if v, ok := p.Labels[name]; !ok || v != value {
-			return false
-		}
-	}
-	return true
+	opens, ok := schedule.Opens(at)
+	return opens, ok, nil
 }
 
 // Evolve gives the state after a fact.

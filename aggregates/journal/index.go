@@ -38,6 +38,13 @@ func (x *Index[K, M]) Members(key K) []M {
 	return nil
 }
 
+// Each gives a key's members, in no order. The set MUST NOT be changed meanwhile.
+func (x *Index[K, M]) Each(key K, visit func(M)) {
+	if s := x.sets[key]; s != nil {
+		s.each(visit)
+	}
+}
+
 // First gives the first n of a key's members in order, without sorting all of them.
 func (x *Index[K, M]) First(key K, n int) []M {
 	s := x.sets[key]

@@ -19,5 +19,9 @@ func Evolve(s State, fact events.Module) State {
 }
 
 func described(m events.ModuleSpec) State {
-	return State{Status: Registered, Requires: m.Requires, Content: content.Of(m)}
+	s := State{Status: Registered, Requires: m.Requires, Content: content.Of(m)}
+	if len(m.Labels) > 0 {
+		s.Labels = m.Labels
+	}
+	return s
 }

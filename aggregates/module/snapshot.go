@@ -6,10 +6,11 @@ import "catenary/aggregates/snapshot"
 func (s State) Snapshot(w *snapshot.Writer) {
 	w.Number(uint64(s.Status))
 	w.Texts(s.Requires)
+	w.Labels(s.Labels)
 	w.Digest(s.Content)
 }
 
 // Restored reads a state.
 func Restored(r *snapshot.Reader) State {
-	return State{Status: Status(r.Kind(uint8(Ended) + 1)), Requires: r.Texts(), Content: r.Digest()}
+	return State{Status: Status(r.Kind(uint8(Ended) + 1)), Requires: r.Texts(), Labels: r.Labels(), Content: r.Digest()}
 }

@@ -17,6 +17,8 @@ type State struct {
 	Status Status
 	// Requires names the modules that must stand on a node with this one.
 	Requires []string
+	// Labels are the module's labels; nil when there are none.
+	Labels map[string]string
 	// Content stands for all that is said of the module.
 	Content content.Digest
 }

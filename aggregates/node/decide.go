@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"maps"
 
 	"catenary/aggregates/decision"
 	"catenary/commands"
@@ -40,7 +41,7 @@ func register(s State, c es.Command, p commands.RegisterNode) ([]es.KeyedEvent, 
 	case s.External != (p.ManagedBy == events.ManagedByExternal):
 		return nil, es.Refuse(CodeRegistered, fmt.Sprintf("node %s is registered and not managed by %s", p.Node, p.ManagedBy),
 			"who acts on a node does not change: retire it first, or register another node")
-	case s.Labels != labelled(p.Labels):
+	case !maps.Equal(s.Labels, p.Labels):
 		return nil, es.Refuse(CodeRegistered, fmt.Sprintf("node %s is registered with other labels", p.Node), "use node relabel")
 	}
 	return nil, nil
@@ -50,7 +51,7 @@ func relabel(s State, c es.Command, p commands.RelabelNode) ([]es.KeyedEvent, er
 	if err := Known(p.Node, s); err != nil {
 		return nil, err
 	}
-	if s.Labels == labelled(p.Labels) {
+	if maps.Equal(s.Labels, p.Labels) {
 		return nil, nil
 	}
 	return decision.Record(c.Ref, events.NodeRelabelled{Labels: p.Labels}), nil

@@ -1,9 +1,6 @@
 package node
 
-import (
-	"catenary/aggregates/content"
-	"catenary/events"
-)
+import "catenary/events"
 
 // Evolve gives the state after a fact.
 func Evolve(s State, fact events.Node) State {
@@ -19,10 +16,10 @@ func Evolve(s State, fact events.Node) State {
 	return s
 }
 
-// labelled stands for labels; none and an empty set are the same.
-func labelled(labels map[string]string) content.Digest {
+// labelled makes none of an empty set.
+func labelled(labels map[string]string) map[string]string {
 	if len(labels) == 0 {
-		return content.Digest{}
+		return nil
 	}
-	return content.Of(labels)
+	return labels
 }

@@ -6,10 +6,10 @@ import "catenary/aggregates/snapshot"
 func (s State) Snapshot(w *snapshot.Writer) {
 	w.Number(uint64(s.Status))
 	w.Flag(s.External)
-	w.Digest(s.Labels)
+	w.Labels(s.Labels)
 }
 
 // Restored reads a state.
 func Restored(r *snapshot.Reader) State {
-	return State{Status: Status(r.Kind(uint8(Retired) + 1)), External: r.Flag(), Labels: r.Digest()}
+	return State{Status: Status(r.Kind(uint8(Retired) + 1)), External: r.Flag(), Labels: r.Labels()}
 }

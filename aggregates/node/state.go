@@ -1,7 +1,5 @@
 package node
 
-import "catenary/aggregates/content"
-
 // Status is how a node stands.
 type Status uint8
 
@@ -17,8 +15,8 @@ type State struct {
 	Status Status
 	// External says that somebody else acts on the node.
 	External bool
-	// Labels stands for the node's labels.
-	Labels content.Digest
+	// Labels are the node's labels; nil when there are none.
+	Labels map[string]string
 }
 
 // World is what deciding about a node needs of everything else.

@@ -143,6 +143,23 @@ func (r *Reader) Texts() []string {
 	return list
 }
 
+// Labels reads names with their values; nil when there are none.
+func (r *Reader) Labels() map[string]string {
+	n := r.Number()
+	if n == 0 {
+		return nil
+	}
+	labels := make(map[string]string, min(n, uint64(len(r.rows))))
+	for range n {
+		if r.err != nil {
+			return nil
+		}
+		name := r.Text()
+		labels[name] = r.Text()
+	}
+	return labels
+}
+
 // Blob reads bytes; nil when there are none.
 func (r *Reader) Blob() []byte {
 	if s := r.Name(); s != "" {

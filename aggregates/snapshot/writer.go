@@ -3,6 +3,8 @@ package snapshot
 import (
 	"encoding/binary"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/cockroachdb/errors"
 )
@@ -82,6 +84,15 @@ func (w *Writer) Texts(list []string) {
 	w.Number(uint64(len(list)))
 	for _, s := range list {
 		w.Text(s)
+	}
+}
+
+// Labels writes names with their values, in the order of the names.
+func (w *Writer) Labels(labels map[string]string) {
+	w.Number(uint64(len(labels)))
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		w.Text(name)
+		w.Text(labels[name])
 	}
 }
 
