@@ -74,7 +74,7 @@ func anyCommand(t *rapid.T) es.Payload {
 		commands.DeclareStrategy{Name: holder, Strategy: events.Raw(`{"tiers":[{"name":"all","retry":1}]}`)},
 		commands.EndStrategy{Name: holder},
 		commands.DeclareTrack{TrackSpec: events.TrackSpec{Track: id, Modules: []string{m}, Strategy: holder, On: events.OnMerge}},
-		commands.ChangeTrack{TrackSpec: events.TrackSpec{Track: id, Modules: []string{m, "web"}[:1+count%2], Strategy: holder, On: events.OnManual}},
+		commands.ChangeTrack{TrackSpec: events.TrackSpec{Track: id, Modules: []string{"api", "web"}[:1+count%2], Strategy: holder, On: events.OnManual}},
 		commands.EndTrack{Track: id},
 		commands.HoldMerge{Repository: "r", Branch: "main", Commit: id, Alone: count == 0, Waiting: holder},
 		commands.TakeMerge{Repository: "r", Branch: "main", Commit: id, Rollout: rolloutID},

@@ -63,7 +63,7 @@ func everything() []es.KeyedEvent {
 	rebuilt := spec("b4")
 	rebuilt.ReuseKey = "same"
 	facts := append(nodes("n1", "n 2"), requiring("db"), requiring("web", "db"), requiring("x.y", "web", "db"))
-	return append(facts,
+	facts = append(facts,
 		on(commands.ModuleRef("old"), events.ModuleRegistered{ModuleSpec: events.ModuleSpec{Module: "old"}}), on(commands.ModuleRef("old"), events.ModuleEnded{}),
 		on(commands.NodeRef("n3"), events.NodeRegistered{Node: "n3", ManagedBy: events.ManagedByExternal, Labels: map[string]string{"a": "b"}}),
 		on(commands.NodeRef("n4"), events.NodeRegistered{Node: "n4"}), on(commands.NodeRef("n4"), events.NodeRetired{}),
@@ -92,6 +92,39 @@ func everything() []es.KeyedEvent {
 		on(commands.ProjectionRef("v1"), events.ProjectionSkipped{View: "v1", Event: 7, Reason: "x"}),
 		on(commands.ProjectionRef("v2"), events.ProjectionSkipped{View: "v2", Event: 1 << 40, Reason: "x"}),
 		on(es.Ref{Aggregate: events.AggregateWriter, Key: events.WriterKey}, events.WriterStarted{ID: "w"}),
+	)
+	return append(facts, carried()...)
+}
+
+// carried is a story in which each kind of instance that rollouts need has each kind of state.
+func carried() []es.KeyedEvent {
+	strategy := events.Raw(`{"tiers":[{"name":"all","bake":"1m"}]}`)
+	one, two := events.StepName{Node: "n1", Module: "web"}, events.StepName{Node: "n 2", Module: "x.y"}
+	version := events.Version{Reference: pkg("web", "1"), Build: "b1", Commit: "c1"}
+	rolling, merge := commands.RolloutRef("r.1"), commands.MergeRef("shop", "main", "c1")
+	facts := queued("r0")
+	return append(facts,
+		on(commands.StrategyRef("s1"), events.StrategyDeclared{Name: "s1", Strategy: strategy, Digest: "d"}),
+		on(commands.StrategyRef("s2"), events.StrategyDeclared{Name: "s2", Strategy: strategy, Digest: "d"}), on(commands.StrategyRef("s2"), events.StrategyEnded{}),
+		on(commands.TrackRef("t 1"), events.TrackDeclared{TrackSpec: events.TrackSpec{Track: "t 1", Modules: []string{"web", "x.y"}, Strategy: "s1"}}),
+		on(commands.TrackRef("t2"), events.TrackDeclared{TrackSpec: events.TrackSpec{Track: "t2", Modules: []string{"old"}, Strategy: "s1"}}), on(commands.TrackRef("t2"), events.TrackEnded{}),
+		on(merge, events.MergeHeld{Repository: "shop", Branch: "main", Commit: "c1", Waiting: "w", Alone: true}), on(merge, events.MergeTaken{Rollout: "r.1"}),
+		on(rolling, events.RolloutPlanning{ID: "r.1", PlanHead: events.PlanHead{
+			Strategy: strategy, Reason: "why", Reverts: "r0", Supersedes: []string{"r0"}, Targets: []events.Target{{Module: "web", Version: version}},
+		}}),
+		on(rolling, events.RolloutStepsPlanned{Part: 1, Steps: []events.PlannedStep{
+			{Tier: "all", StepName: one, Before: &version, After: &events.Version{Reference: artifact("sha256:2")}, Tried: 1},
+			{Tier: "all", StepName: two, Before: &version, After: &version, Refresh: true, WaitsFor: []events.WaitFor{{StepName: one, Notify: true}}},
+		}}),
+		on(rolling, events.RolloutPlanned{Count: 2, Digest: "d"}), on(rolling, events.RolloutStarted{}), on(rolling, events.RolloutTierEntered{Tier: "all"}),
+		on(rolling, events.RolloutApproved{Tier: "all"}), on(rolling, events.RolloutStepBegun{Tier: "all", StepName: one, Attempt: 2}),
+		on(rolling, events.RolloutPaused{}), on(rolling, events.RolloutResumed{}),
+		on(rolling, events.RolloutStepEnded{Tier: "all", StepName: one, Attempt: 2, StepResult: events.StepResult{Outcome: events.StepDone}, Notified: []events.StepName{two}}),
+		on(rolling, events.RolloutBlocked{Holds: []events.Hold{{Reason: events.HoldBake}}}), on(rolling, events.RolloutPaused{}),
+		on(commands.RolloutRef("r0"), events.RolloutSuperseded{By: "r.1"}), on(commands.RolloutRef("r0"), events.RolloutReverted{By: "r.1"}),
+		on(commands.AssignmentRef("n9", "web"), events.AssignmentAssigned{Told: events.Told{Node: "n9", Module: "web", Rollout: "r.1"}}),
+		on(commands.AssignmentRef("n9", "web"), events.AssignmentEnded{Node: "n9", Module: "web", Rollout: "r.1"}),
+		on(commands.AssignmentRef("n9", "web"), events.AssignmentRemoved{Seen: events.Seen{Node: "n9", Module: "web", Rollout: "r.1"}}),
 	)
 }
 

@@ -43,9 +43,9 @@ func beginStep(w World, s State, c es.Command, p commands.BeginStep) ([]es.Keyed
 	right := same(now.At(), step.After)
 	switch {
 	case right && !step.Refresh && !ours:
-		return decision.Record(c.Ref, events.RolloutStepEnded{
+		return ended(w, s, c, step, events.RolloutStepEnded{
 			Tier: step.Tier, StepName: p.StepName, Attempt: step.Attempt, StepResult: events.StepResult{Outcome: events.StepDone}, By: events.SettledAlready,
-		}), nil
+		})
 	case !same(now.At(), step.Before) && !(right && ours):
 		return nil, es.Refuse(CodePlanStale, fmt.Sprintf("%s is at %s, and the plan was made for %s", p.StepName, say(now.At()), say(step.Before)), "plan again")
 	case step.Refresh && step.Notified == 0:

@@ -136,7 +136,7 @@ func ended(w World, s State, c es.Command, step Step, fact events.RolloutStepEnd
 	}
 	at, _ := s.tier(step.Tier)
 	fact.Again = fact.Outcome == events.StepFailed && fact.By == events.SettledByReport && step.Spent < s.Tiers[at].Retry
-	if fact.Outcome == events.StepDone {
+	if fact.Outcome == events.StepDone && fact.By != events.SettledAlready {
 		fact.Notified = step.Notifies
 	}
 	id := s.ID
