@@ -18,6 +18,8 @@ type rawHolder interface {
 
 func (b *Build) raw() (string, *events.Raw)      { return "manifest", &b.Manifest }
 func (a *Assignment) raw() (string, *events.Raw) { return "provisioning", &a.Provisioning }
+func (m *Merge) raw() (string, *events.Raw)      { return "event", &m.Event }
+func (s *Strategy) raw() (string, *events.Raw)   { return "strategy", &s.Strategy }
 
 // placeholder stands for a raw field while the rest of a record is encoded. The encoder never writes it by itself: no
 // record has a map of numbers, and inside of text the quotes would be escaped.

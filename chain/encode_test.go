@@ -35,6 +35,8 @@ func TestEncodeGivesBackEveryRecordByteForByte(t *testing.T) {
 		"module": roundTrip[chain.Module], "node": roundTrip[chain.Node], "commit": roundTrip[chain.Commit],
 		"build": roundTrip[chain.Build], "published": roundTrip[chain.Published],
 		"assignment": roundTrip[chain.Assignment], "freeze": roundTrip[chain.Freeze],
+		"merge": roundTrip[chain.Merge], "track": roundTrip[chain.Track], "strategy": roundTrip[chain.Strategy],
+		"rollout": roundTrip[chain.Rollout], "step": roundTrip[chain.Step],
 	})
 }
 
@@ -195,6 +197,8 @@ func TestRecordsKeepTheirForm(t *testing.T) {
 	forEachKind(t, map[string]func(*testing.T){
 		"module": form[chain.Module], "node": form[chain.Node], "commit": form[chain.Commit], "build": form[chain.Build],
 		"published": form[chain.Published], "assignment": form[chain.Assignment], "freeze": form[chain.Freeze],
+		"merge": form[chain.Merge], "track": form[chain.Track], "strategy": form[chain.Strategy],
+		"rollout": form[chain.Rollout], "step": form[chain.Step],
 		"change": form[chain.Change[chain.Assignment]],
 	})
 }

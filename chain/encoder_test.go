@@ -17,6 +17,8 @@ func TestEncoderGivesWhatEncodeGives(t *testing.T) {
 		"module": encodedAlike[chain.Module], "node": encodedAlike[chain.Node], "commit": encodedAlike[chain.Commit],
 		"build": encodedAlike[chain.Build], "published": encodedAlike[chain.Published],
 		"assignment": encodedAlike[chain.Assignment], "freeze": encodedAlike[chain.Freeze],
+		"merge": encodedAlike[chain.Merge], "track": encodedAlike[chain.Track], "strategy": encodedAlike[chain.Strategy],
+		"rollout": encodedAlike[chain.Rollout], "step": encodedAlike[chain.Step],
 	})
 }
 

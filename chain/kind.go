@@ -15,7 +15,7 @@ const BackfillBucket = topology.BucketBackfill
 
 // Record is what a bucket of the chain holds.
 type Record interface {
-	Module | Node | Commit | Build | Published | Assignment | Freeze
+	Module | Node | Commit | Build | Published | Assignment | Freeze | Merge | Track | Strategy | Rollout | Step
 }
 
 // Kind tells where the records of one kind stand, by which names one of them is known, and which of them stand.
@@ -83,7 +83,37 @@ var (
 		of:     func(f Freeze) []string { return []string{f.Name} },
 		stands: Freeze.Stands,
 	}
+	Merges = Kind[Merge]{
+		aggregate: events.AggregateMerge, bucket: topology.BucketMerges, names: [][]string{{"repository", "branch", "commit"}},
+		of:     func(m Merge) []string { return []string{m.Repository, m.Branch, m.Commit} },
+		stands: Merge.Stands,
+	}
+	Tracks = Kind[Track]{
+		aggregate: events.AggregateTrack, bucket: topology.BucketTracks, names: [][]string{{"track"}},
+		of:     func(t Track) []string { return []string{t.Track} },
+		stands: Track.Stands,
+	}
+	Strategies = Kind[Strategy]{
+		aggregate: events.AggregateStrategy, bucket: topology.BucketStrategies, names: [][]string{{"strategy"}},
+		of:     func(s Strategy) []string { return []string{s.Name} },
+		stands: Strategy.Stands,
+	}
+	Rollouts = Kind[Rollout]{
+		aggregate: events.AggregateRollout, bucket: topology.BucketRollouts, names: [][]string{{"rollout id"}},
+		of:     func(r Rollout) []string { return []string{r.ID} },
+		stands: Rollout.Stands,
+	}
+	Steps = Kind[Step]{
+		aggregate: aggregateStep, bucket: topology.BucketSteps, names: [][]string{{"rollout id", "tier", "node", "module"}},
+		of:     func(s Step) []string { return []string{s.Rollout, s.Tier, s.Node, s.Module} },
+		stands: Step.Stands,
+		node:   &belonging[Step]{of: func(s Step) string { return s.Node }, token: 2},
+		module: &belonging[Step]{of: func(s Step) string { return s.Module }, token: 3},
+	}
 )
+
+// aggregateStep is what one step is called. Its events are those of its rollout.
+const aggregateStep = "step"
 
 // ReferenceNames gives the names that a publication is known by: the digest, or name and version.
 func ReferenceNames(r events.Reference) []string {

@@ -33,6 +33,10 @@ func TestKeysAreThoseOfCommands(t *testing.T) {
 		{commands.RecordPublication{Reference: pkg}, chain.Publications.Name(), chain.Publications.Key, []string{odd, "1.20"}, chain.Publications.KeyOf(chain.Published{Reference: pkg})},
 		{commands.RecordPublication{Reference: digest}, chain.Publications.Name(), chain.Publications.Key, []string{"sha256:ab"}, chain.Publications.KeyOf(chain.Published{Reference: digest})},
 		{commands.Assign{Node: odd, Module: "web"}, chain.Assignments.Name(), chain.Assignments.Key, []string{odd, "web"}, chain.Assignments.KeyOf(chain.Assignment{Node: odd, Module: "web"})},
+		{commands.TakeMerge{Repository: odd, Branch: odd, Commit: "c1"}, chain.Merges.Name(), chain.Merges.Key, []string{odd, odd, "c1"}, chain.Merges.KeyOf(chain.Merge{Repository: odd, Branch: odd, Commit: "c1"})},
+		{commands.EndTrack{Track: odd}, chain.Tracks.Name(), chain.Tracks.Key, []string{odd}, chain.Tracks.KeyOf(chain.Track{Track: odd})},
+		{commands.EndStrategy{Name: odd}, chain.Strategies.Name(), chain.Strategies.Key, []string{odd}, chain.Strategies.KeyOf(chain.Strategy{Name: odd})},
+		{commands.StartRollout{ID: odd}, chain.Rollouts.Name(), chain.Rollouts.Key, []string{odd}, chain.Rollouts.KeyOf(chain.Rollout{ID: odd})},
 		{commands.DeclareFreeze{Name: odd}, chain.Freezes.Name(), chain.Freezes.Key, []string{odd}, chain.Freezes.KeyOf(chain.Freeze{Name: odd})},
 	} {
 		key, err := c.key(c.names...)
@@ -76,18 +80,28 @@ func TestStands(t *testing.T) {
 	for name, c := range map[string]struct {
 		stands, want bool
 	}{
-		"assigned":             {chain.Assignments.Stands(chain.Assignment{Since: noon}), true},
-		"ended":                {chain.Assignments.Stands(chain.Assignment{Ended: noon}), false},
-		"pending":              {chain.Assignments.Stands(chain.Assignment{State: events.StatePending}), false},
-		"registered":           {chain.Modules.Stands(chain.Module{Registered: noon}), true},
-		"forgotten":            {chain.Modules.Stands(chain.Module{Ended: noon}), false},
-		"a node":               {chain.Nodes.Stands(chain.Node{Registered: noon}), true},
-		"retired":              {chain.Nodes.Stands(chain.Node{Retired: noon}), false},
-		"declared":             {chain.Freezes.Stands(chain.Freeze{Declared: noon}), true},
-		"lifted":               {chain.Freezes.Stands(chain.Freeze{Ended: noon}), false},
-		"a commit":             {chain.Commits.Stands(chain.Commit{}), true},
-		"a failed build":       {chain.Builds.Stands(chain.Build{Failed: "no"}), true},
-		"a vetoed publication": {chain.Publications.Stands(chain.Published{Vetoed: &chain.Veto{}}), true},
+		"assigned":               {chain.Assignments.Stands(chain.Assignment{Since: noon}), true},
+		"ended":                  {chain.Assignments.Stands(chain.Assignment{Ended: noon}), false},
+		"pending":                {chain.Assignments.Stands(chain.Assignment{State: events.StatePending}), false},
+		"registered":             {chain.Modules.Stands(chain.Module{Registered: noon}), true},
+		"forgotten":              {chain.Modules.Stands(chain.Module{Ended: noon}), false},
+		"a node":                 {chain.Nodes.Stands(chain.Node{Registered: noon}), true},
+		"retired":                {chain.Nodes.Stands(chain.Node{Retired: noon}), false},
+		"declared":               {chain.Freezes.Stands(chain.Freeze{Declared: noon}), true},
+		"lifted":                 {chain.Freezes.Stands(chain.Freeze{Ended: noon}), false},
+		"a merge that waits":     {chain.Merges.Stands(chain.Merge{Waiting: "not planned"}), true},
+		"a merge that is placed": {chain.Merges.Stands(chain.Merge{Placed: noon}), false},
+		"a track":                {chain.Tracks.Stands(chain.Track{Declared: noon}), true},
+		"a track that ended":     {chain.Tracks.Stands(chain.Track{Ended: noon}), false},
+		"an ended strategy":      {chain.Strategies.Stands(chain.Strategy{Ended: noon}), false},
+		"a paused rollout":       {chain.Rollouts.Stands(chain.Rollout{State: chain.RolloutPaused}), true},
+		"a failed rollout":       {chain.Rollouts.Stands(chain.Rollout{State: chain.RolloutFailed}), false},
+		"a pending step":         {chain.Steps.Stands(chain.Step{Sent: noon}), true},
+		"a step tried again":     {chain.Steps.Stands(chain.Step{Outcome: events.StepFailed, Again: true}), true},
+		"a failed step":          {chain.Steps.Stands(chain.Step{Outcome: events.StepFailed}), false},
+		"a commit":               {chain.Commits.Stands(chain.Commit{}), true},
+		"a failed build":         {chain.Builds.Stands(chain.Build{Failed: "no"}), true},
+		"a vetoed publication":   {chain.Publications.Stands(chain.Published{Vetoed: &chain.Veto{}}), true},
 	} {
 		if c.stands != c.want {
 			t.Errorf("%s: stands is %v", name, c.stands)

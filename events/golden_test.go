@@ -135,13 +135,13 @@ func samples() map[string]any {
 		events.TypeRolloutTierEntered: events.RolloutTierEntered{Tier: "all", Open: []events.StepName{step}},
 		events.TypeRolloutStepBegun:   events.RolloutStepBegun{Tier: "all", StepName: step, Attempt: 1, Refresh: 2},
 		events.TypeRolloutStepEnded: events.RolloutStepEnded{
-			Tier: "all", StepName: step, Attempt: 1, By: events.SettledByReport, Again: true, Notified: []events.StepName{step},
+			Tier: "all", StepName: step, Attempt: 1, By: events.SettledByReport, From: events.StepWaiting, Again: true, Notified: []events.StepName{step},
 			StepResult: events.StepResult{
 				Outcome: events.StepFailed, Reason: "exit 1", Reported: at, Outputs: map[string]string{"url": "http://n1", "port": "80"},
 				Driver: &events.Driver{Name: "oci", Version: "1.2", Configuration: "sha256:1"},
 			},
 		},
-		events.TypeRolloutStepRetried: events.RolloutStepRetried{Tier: "all", StepName: step, Reason: "the disk is free again"},
+		events.TypeRolloutStepRetried: events.RolloutStepRetried{Tier: "all", StepName: step, From: events.StepFailed, Reason: "the disk is free again"},
 		events.TypeRolloutPaused:      events.RolloutPaused{Reason: "lunch"},
 		events.TypeRolloutResumed:     events.RolloutResumed{Reason: "eaten"},
 		events.TypeRolloutAborted:     events.RolloutAborted{Reason: "wrong one"},

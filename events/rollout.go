@@ -153,6 +153,12 @@ const (
 	StepSkipped = "skipped"
 )
 
+// StepWaiting is what a step is before it begins, StepPending until it ends.
+const (
+	StepWaiting = "waiting"
+	StepPending = "pending"
+)
+
 // How a step came to its outcome.
 const (
 	// SettledByReport means that the node said so, naming this rollout and this build.
@@ -195,6 +201,8 @@ type RolloutStepEnded struct {
 	StepResult
 	// By is one of the Settled constants.
 	By string `json:"by"`
+	// From is what the step was before, where it was not pending: waiting, or unknown.
+	From string `json:"from,omitempty"`
 	// Again says that the step is tried again.
 	Again bool `json:"again,omitempty"`
 	// Notified are the steps that are told that this one changed something. Each is served when it begins the next time.
@@ -205,6 +213,8 @@ type RolloutStepEnded struct {
 type RolloutStepRetried struct {
 	Tier string `json:"tier"`
 	StepName
+	// From is the outcome it had, or waiting.
+	From   string `json:"from"`
 	Reason string `json:"reason,omitempty"`
 }
 

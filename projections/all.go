@@ -7,9 +7,14 @@ import (
 	"catenary/projections/builds"
 	"catenary/projections/commits"
 	"catenary/projections/freezes"
+	"catenary/projections/merges"
 	"catenary/projections/modules"
 	"catenary/projections/nodes"
 	"catenary/projections/published"
+	"catenary/projections/rollouts"
+	"catenary/projections/steps"
+	"catenary/projections/strategies"
+	"catenary/projections/tracks"
 )
 
 // All gives every view, new and without records. A further view is a package of its own and a line here.
@@ -26,6 +31,11 @@ func All() []project.View {
 		project.Park(published.New()),
 		assignments.New(),
 		freezes.New(),
+		merges.New(),
+		tracks.New(),
+		strategies.New(),
+		rollouts.New(),
+		steps.New(),
 		backfill.New(),
 	}
 }

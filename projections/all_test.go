@@ -137,7 +137,8 @@ func checkKeys(t *rapid.T, all []es.Event, values []stored) {
 		events.AggregateModule: topology.BucketModules, events.AggregateNode: topology.BucketNodes,
 		events.AggregateCommit: topology.BucketCommits, events.AggregateBuild: topology.BucketBuilds,
 		events.AggregatePublication: topology.BucketPublished, events.AggregateAssignment: topology.BucketAssignments,
-		events.AggregateFreeze: topology.BucketFreezes,
+		events.AggregateFreeze: topology.BucketFreezes, events.AggregateMerge: topology.BucketMerges, events.AggregateTrack: topology.BucketTracks,
+		events.AggregateStrategy: topology.BucketStrategies, events.AggregateRollout: topology.BucketRollouts,
 	}
 	var want, have []string
 	for _, e := range all {
@@ -148,6 +149,9 @@ func checkKeys(t *rapid.T, all []es.Event, values []stored) {
 			want = append(want, fmt.Sprintf("%d %s %s.%s", e.Sequence, topology.BucketBackfill, e.Ref.Aggregate, e.Ref.Key))
 		default:
 			want = append(want, fmt.Sprintf("%d %s %s", e.Sequence, bucket, e.Ref.Key))
+			for _, step := range stepsOf(e.Data) {
+				want = append(want, fmt.Sprintf("%d %s %s.%s", e.Sequence, topology.BucketSteps, e.Ref.Key, step))
+			}
 		}
 	}
 	for _, v := range values {
@@ -162,6 +166,25 @@ func checkKeys(t *rapid.T, all []es.Event, values []stored) {
 	if diff := cmp.Diff(want, have); diff != "" {
 		t.Fatalf("values (-want +have):\n%s", diff)
 	}
+}
+
+// stepsOf gives the keys, behind that of their rollout, of the steps that an event changes.
+func stepsOf(data any) []string {
+	switch data := data.(type) {
+	case events.RolloutStepsPlanned:
+		keys := make([]string, len(data.Steps))
+		for i, s := range data.Steps {
+			keys[i] = es.Key(s.Tier, s.Node, s.Module)
+		}
+		return keys
+	case events.RolloutStepBegun:
+		return []string{es.Key(data.Tier, data.Node, data.Module)}
+	case events.RolloutStepEnded:
+		return []string{es.Key(data.Tier, data.Node, data.Module)}
+	case events.RolloutStepRetried:
+		return []string{es.Key(data.Tier, data.Node, data.Module)}
+	}
+	return nil
 }
 
 // expected is what a plain look at the events says of an assignment.

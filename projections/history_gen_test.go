@@ -33,6 +33,7 @@ func drawHistory(t *rapid.T, longest int) []projecttest.Fact {
 var aggregates = []string{
 	events.AggregateModule, events.AggregateNode, events.AggregateCommit, events.AggregateBuild, events.AggregatePublication,
 	events.AggregateAssignment, events.AggregateAssignment, events.AggregateAssignment, events.AggregateFreeze, events.AggregateLease,
+	events.AggregateMerge, events.AggregateTrack, events.AggregateStrategy, events.AggregateRollout, events.AggregateRollout, events.AggregateRollout,
 	events.AggregateWriter,
 }
 
@@ -45,6 +46,8 @@ func (h *history) step() {
 	switch aggregate {
 	case events.AggregateCommit:
 		ref.Key = es.Key(name, "c1")
+	case events.AggregateMerge:
+		ref.Key = es.Key(name, "main", "c1")
 	case events.AggregatePublication:
 		ref.Key = es.Key(name, "1.20")
 	case events.AggregateAssignment:
@@ -104,6 +107,26 @@ func (h *history) draw(ref es.Ref, name string) {
 			"declared": events.FreezeDeclared{Name: name, Selector: events.Selector{Modules: list, Labels: labels}, Reason: text},
 			"lifted":   when(known, events.FreezeLifted{}),
 		})
+	case events.AggregateMerge:
+		h.choose(ref, map[string]any{
+			"held":     events.MergeHeld{Repository: name, Branch: "main", Commit: "c1", Event: raw, Waiting: text, Heard: time.Unix(int64(len(h.facts)), 1)},
+			"taken":    when(known, events.MergeTaken{Rollout: text}),
+			"released": when(known, events.MergeReleased{Placed: text == ""}),
+		})
+	case events.AggregateTrack:
+		spec := events.TrackSpec{Track: name, Modules: list, Strategy: text}
+		h.choose(ref, map[string]any{
+			"declared": events.TrackDeclared{TrackSpec: spec},
+			"changed":  when(known, events.TrackChanged{TrackSpec: spec}),
+			"ended":    when(known, events.TrackEnded{Reason: text}),
+		})
+	case events.AggregateStrategy:
+		h.choose(ref, map[string]any{
+			"declared": events.StrategyDeclared{Name: name, Strategy: events.Raw(`{"tiers":[{"name":"all"}]}`), Digest: text},
+			"ended":    when(known, events.StrategyEnded{Reason: text}),
+		})
+	case events.AggregateRollout:
+		h.drawRollout(ref, name, text)
 	case events.AggregateLease:
 		h.choose(ref, map[string]any{"taken": events.LeaseTaken{Name: name, Holder: text}, "released": events.LeaseReleased{}})
 	case events.AggregateWriter:
@@ -140,6 +163,46 @@ func (h *history) drawAssignment(ref es.Ref, node string, list []string, raw eve
 		"~drifted":       when(known, events.AssignmentDrifted{Seen: seen, Drift: "by hand"}),
 	})
 }
+
+// drawRollout draws what happens to a rollout of two steps. Those that change no state keep it.
+func (h *history) drawRollout(ref es.Ref, id, text string) {
+	state := h.state[ref]
+	step := rapid.SampledFrom([]events.StepName{{Node: "n1", Module: "db"}, {Node: "n.2", Module: "db"}}).Draw(h.t, "step")
+	version := &events.Version{Reference: events.Reference{Artifact: "a" + text}, Build: text}
+	outcome := rapid.SampledFrom([]string{events.StepDone, events.StepFailed, events.StepUnknown, events.StepSkipped}).Draw(h.t, "outcome")
+	from := rapid.SampledFrom([]string{"", events.StepWaiting, events.StepUnknown}).Draw(h.t, "from")
+	written := state != "" && state != "planning"
+	h.choose(ref, map[string]any{
+		"planning": when(state == "", events.RolloutPlanning{ID: id, PlanHead: events.PlanHead{
+			Strategy: events.Raw(`{"tiers":[{"name":"b","after":["a"],"approval":true},{"name":"a","concurrency":"25%","limit":{"per-minute":3}}]}`), Reason: text,
+			Commits: []events.FixedCommit{{Repository: text, Commit: "c1"}}, Targets: []events.Target{{Module: "db", Version: *version}}, Supersedes: []string{text},
+		}}),
+		"written": when(state == "planning", events.RolloutStepsPlanned{Part: 1, Steps: []events.PlannedStep{
+			{Tier: "a", StepName: events.StepName{Node: "n1", Module: "db"}, After: version},
+			{Tier: "b", StepName: events.StepName{Node: "n.2", Module: "db"}, Before: version, WaitsFor: []events.WaitFor{{StepName: step}}},
+		}}),
+		"planned":       when(written, events.RolloutPlanned{Count: 2, Digest: text, Approval: text != ""}),
+		"~approved":     when(written, events.RolloutApproved{Tier: "a", Reason: text}),
+		"~started":      when(written, events.RolloutStarted{}),
+		"~tier-entered": when(written, events.RolloutTierEntered{Tier: "a"}),
+		"~begun":        when(written, events.RolloutStepBegun{Tier: tierOf(step), StepName: step, Attempt: len(h.facts)}),
+		"~ended": when(written, events.RolloutStepEnded{
+			Tier: tierOf(step), StepName: step, From: from, By: events.SettledByReport, Again: text == "",
+			StepResult: events.StepResult{Outcome: outcome, Reason: text, Outputs: map[string]string{"a": text}},
+		}),
+		"~retried":    when(written, events.RolloutStepRetried{Tier: tierOf(step), StepName: step, From: outcome}),
+		"~paused":     when(written, events.RolloutPaused{}),
+		"~resumed":    when(written, events.RolloutResumed{}),
+		"~aborted":    when(written, events.RolloutAborted{Reason: text}),
+		"~superseded": when(written, events.RolloutSuperseded{By: text}),
+		"~reverted":   when(written, events.RolloutReverted{By: text}),
+		"~failed":     when(written, events.RolloutFailed{Tier: "a", Reason: text}),
+		"~finished":   when(written, events.RolloutFinished{Done: 2}),
+		"~blocked":    when(written || state == "planning", events.RolloutBlocked{Holds: []events.Hold{{Reason: events.HoldFrozen, Until: time.Unix(int64(len(h.facts)), 0).UTC()}}}),
+	})
+}
+
+func tierOf(n events.StepName) string { return map[string]string{"n1": "a", "n.2": "b"}[n.Node] }
 
 // when gives the fact if it is allowed.
 func when(allowed bool, data any) any {

@@ -125,12 +125,15 @@ func retryStep(w World, s State, c es.Command, p commands.RetryStep) ([]es.Keyed
 	case step.Phase == Waiting && step.Spent == 0:
 		return nil, nil
 	}
-	return decision.Record(c.Ref, events.RolloutStepRetried{Tier: step.Tier, StepName: p.StepName, Reason: p.Reason}), nil
+	return decision.Record(c.Ref, events.RolloutStepRetried{Tier: step.Tier, StepName: p.StepName, From: step.Phase.String(), Reason: p.Reason}), nil
 }
 
 // ended gives the end of a step and what follows from it at once.
 func ended(w World, s State, c es.Command, step Step, fact events.RolloutStepEnded) ([]es.KeyedEvent, error) {
 	fact.Reported = fact.Reported.UTC()
+	if step.Phase != Pending {
+		fact.From = step.Phase.String()
+	}
 	if s.Status.Final() {
 		return decision.Record(c.Ref, fact), nil
 	}

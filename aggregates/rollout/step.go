@@ -20,7 +20,7 @@ const (
 )
 
 func (p Phase) String() string {
-	return [...]string{"waiting", "pending", events.StepDone, events.StepFailed, events.StepUnknown, events.StepSkipped}[p]
+	return [...]string{events.StepWaiting, events.StepPending, events.StepDone, events.StepFailed, events.StepUnknown, events.StepSkipped}[p]
 }
 
 // Ended says whether the step has an outcome.

@@ -35,6 +35,11 @@ const (
 	BucketPublished   = "chain-published"
 	BucketAssignments = "chain-assignments"
 	BucketFreezes     = "chain-freezes"
+	BucketMerges      = "chain-merges"
+	BucketTracks      = "chain-tracks"
+	BucketStrategies  = "chain-strategies"
+	BucketRollouts    = "chain-rollouts"
+	BucketSteps       = "chain-steps"
 	// BucketBackfill holds values that were added to a key's history after the fact (key: <kind>.<key of the record>). They
 	// stand apart so that the newest value of a record's own key is always the one that stands.
 	BucketBackfill = "chain-backfill"
@@ -63,7 +68,8 @@ const (
 func ChainBuckets() []string {
 	return []string{
 		BucketModules, BucketNodes, BucketCommits, BucketBuilds,
-		BucketPublished, BucketAssignments, BucketFreezes, BucketBackfill,
+		BucketPublished, BucketAssignments, BucketFreezes,
+		BucketMerges, BucketTracks, BucketStrategies, BucketRollouts, BucketSteps, BucketBackfill,
 	}
 }
 
