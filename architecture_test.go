@@ -98,7 +98,9 @@ var importTable = []row{
 	{dir: "audit/proof", imports: []string{"es", "es/natsstore", "internal/streams", "internal/topology"}, bus: busFiles},
 
 	// What acts: through commands only.
-	{dir: "rollout", imports: []string{"audit", "chain", "events", "commands", "es", "es/dispatch", "es/process"}},
+	{dir: "rollout", imports: []string{"audit", "chain", "events", "commands", "es", "es/dispatch", "es/process", "rollout/plan", "rollout/strategy"}},
+	{dir: "rollout/strategy", imports: []string{"events"}},
+	{dir: "rollout/plan", imports: []string{"chain", "commands", "events", "es", "rollout/strategy"}},
 	{dir: "agent", imports: []string{"audit", "chain", "events", "commands", "es", "es/dispatch"}, bus: anyFile},
 	{dir: "agent/*", imports: []string{"agent", "chain", "events", "commands", "es"}, bus: anyFile},
 	{dir: "internal/ndjson"},
