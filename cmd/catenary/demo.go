@@ -112,7 +112,39 @@ func demoSteps() []demoStep {
 		Name: "weekends", Selector: events.Selector{Labels: map[string]string{"role": "front"}}, Reason: "nobody is at the desk",
 		Window: &events.Window{Recurring: &events.Recurring{Days: []string{"sat", "sun"}, From: "00:00", To: "23:59", Zone: "Europe/Berlin"}},
 	})
+	at(13*day, "ben",
+		commands.RegisterNode{Node: "stage", Labels: map[string]string{"zone": "north", "role": "stage"}},
+		assign("stage", "web", "1.0", "a place to try things"),
+		commands.DeclareStrategy{Name: "careful", Strategy: events.Raw(demoStrategy)},
+		commands.DeclareTrack{TrackSpec: events.TrackSpec{Track: "front", Modules: []string{"web"}, Strategy: "careful", On: events.OnManual}},
+		demoRollout(),
+		commands.HoldMerge{Repository: "acme/shop", Branch: "main", Commit: demoRequest("web", 4).Commit, Waiting: "the rollout start-page waits for somebody to start it"},
+		commands.TakeMerge{Repository: "acme/shop", Branch: "main", Commit: demoRequest("web", 4).Commit, Rollout: demoRolloutID},
+	)
 	return steps
+}
+
+// demoRolloutID names the demo's rollout, which waits for somebody to start it.
+const demoRolloutID = "start-page"
+
+// demoStrategy is canonical, so that its digest is that of its bytes.
+const demoStrategy = `{"description":"One place first.","tiers":[{"name":"stage","selector":{"labels":{"role":"stage"}},"bake":"10m"},{"name":"all"}]}`
+
+// demoRollout plans the new start page for the stage. It is the same every time, digests included.
+func demoRollout() es.Payload {
+	version := func(v string) *events.Version { return &events.Version{Reference: demoPackage("web", v)} }
+	step := events.PlannedStep{Tier: "stage", StepName: events.StepName{Node: "stage", Module: "web"}, Before: version("1.0"), After: version("1.1")}
+	digest, err := events.PlanDigest{}.With(step)
+	if err != nil {
+		panic(err) // a step always has a stored form
+	}
+	return commands.PlanRollout{
+		ID: demoRolloutID, Part: 1, Count: 1, Digest: digest.String(), Steps: []events.PlannedStep{step},
+		Head: &events.PlanHead{
+			Strategy: events.Raw(demoStrategy), StrategyName: "careful", StrategyDigest: es.Digest([]byte(demoStrategy)), Reason: "the new start page", Track: "front",
+			Targets: []events.Target{{Module: "web", Version: *version("1.1")}},
+		},
+	}
 }
 
 // demoBuild gives what a pipeline records: commit, build, and what it published.
@@ -153,6 +185,7 @@ A chain with a small fleet is running. Try, in a second terminal:
   %[2]s assign lab api --package api@1.0 --reason "see what happens"
   %[2]s send module forget --data '{"module":"web"}'
   %[2]s log --limit 10
+  %[2]s rollout show start-page
   %[2]s verify
 
 ^C ends it. What was recorded stays in the store.`, at, shellWord(a.Program), back)

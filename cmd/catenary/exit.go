@@ -17,6 +17,7 @@ import (
 	"catenary/es/dispatch"
 	"catenary/internal/lineage"
 	"catenary/internal/natsconn"
+	"catenary/rollout/plan"
 )
 
 // Exit codes. They are a contract with scripts.
@@ -54,6 +55,9 @@ const exitCodesHelp = `Exit codes:
 
 // errUsage marks what the person at the keyboard got wrong.
 var errUsage = errors.New("usage")
+
+// errRefused marks what was refused by a rule before anything was sent.
+var errRefused = errors.New("refused")
 
 func usagef(format string, args ...any) error {
 	return errors.Mark(errors.Newf(format, args...), errUsage)
@@ -94,6 +98,8 @@ func exitCode(err error) int {
 		return exitStale
 	case is(errUsage, es.ErrName, natsconn.ErrConfig, embedded.ErrConfig, audit.ErrInvalid, dispatch.ErrTooLarge, proof.ErrMalformed, lineage.ErrNoLineage):
 		return exitUsage
+	case is(errRefused, plan.ErrNothingBuilt, plan.ErrNothingChanged):
+		return exitRefused
 	case is(natsconn.ErrDenied, dispatch.ErrDenied):
 		return exitDenied
 	case is(es.ErrNotFound, audit.ErrNotFound):

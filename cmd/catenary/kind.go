@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -154,6 +156,16 @@ func kinds() []kind {
 		published,
 		newKind(chain.Assignments, "NODE MODULE", "what nodes were told to run, and what they reported",
 			[]string{"NODE", "MODULE", "TOLD", "SINCE", "ENDED", "REQUIRED BY", "OBSERVED"}, assignmentCells),
+		newKind(chain.Merges, "REPOSITORY BRANCH COMMIT", "what came onto branches and waits to be carried",
+			[]string{"REPOSITORY", "BRANCH", "COMMIT", "WAITING", "ROLLOUT", "PLACED"}, mergeCells),
+		newKind(chain.Tracks, "TRACK", "which modules are carried by which strategy",
+			[]string{"TRACK", "MODULES", "STRATEGY", "ON", "DECLARED", "ENDED"}, trackCells),
+		newKind(chain.Strategies, "STRATEGY", "how rollouts walk over the nodes",
+			[]string{"STRATEGY", "DIGEST", "DECLARED", "ENDED"}, strategyCells),
+		newKind(chain.Rollouts, "ROLLOUT", "what is carried to nodes, and how far it is",
+			[]string{"ROLLOUT", "STATE", "CARRIES", "STEPS", "PENDING", "DONE", "FAILED", "PLANNED", "REASON"}, rolloutCells),
+		newKind(chain.Steps, "ROLLOUT TIER NODE MODULE", "what rollouts change, and what became of it",
+			[]string{"ROLLOUT", "TIER", "NODE", "MODULE", "CHANGE", "STATE", "SENT", "REPORTED"}, stepCells),
 		newKind(chain.Freezes, "FREEZE", "times in which nothing shall change",
 			[]string{"FREEZE", "MODULES", "NODES", "WINDOW", "REASON", "DECLARED", "ENDED"}, freezeCells),
 	}
@@ -235,6 +247,43 @@ func freezeCells(f chain.Freeze, c cell) []string {
 		f.Name, orAll(f.Selector.Modules), orAll(append(f.Selector.Nodes, labelList(f.Selector.Labels)...)),
 		showWindow(f.Window), f.Reason, c.time(f.Declared), c.time(f.Ended),
 	}
+}
+
+func mergeCells(m chain.Merge, c cell) []string {
+	return []string{m.Repository, m.Branch, shortCommit(m.Commit), m.Waiting, m.Rollout, c.time(m.Placed)}
+}
+
+func trackCells(t chain.Track, c cell) []string {
+	return []string{t.Track, strings.Join(t.Modules, ", "), t.Strategy, t.On, c.time(t.Declared), c.time(t.Ended)}
+}
+
+func strategyCells(s chain.Strategy, c cell) []string {
+	return []string{s.Name, s.Digest[:min(len(s.Digest), 12)], c.time(s.Declared), c.time(s.Ended)}
+}
+
+func rolloutCells(r chain.Rollout, c cell) []string {
+	var carries []string
+	for _, b := range r.Builds {
+		carries = append(carries, showVersion(&b.Version))
+	}
+	const most = 3
+	if n := len(carries); n > most {
+		carries = append(carries[:most], fmt.Sprintf("%d more", n-most))
+	}
+	var sum chain.Counts
+	for _, t := range r.Tiers {
+		sum.Pending += t.Counts.Pending
+		sum.Done += t.Counts.Done
+		sum.Failed += t.Counts.Failed + t.Counts.Unknown
+	}
+	return []string{
+		r.ID, r.State, strings.Join(carries, ", "), strconv.Itoa(r.Changed), strconv.Itoa(sum.Pending), strconv.Itoa(sum.Done), strconv.Itoa(sum.Failed),
+		c.time(r.Times.Planned), r.Reason,
+	}
+}
+
+func stepCells(s chain.Step, c cell) []string {
+	return []string{s.Rollout, s.Tier, s.Node, s.Module, fromTo(s.Before, s.After, s.Refresh), s.State(), c.time(s.Sent), c.time(s.Reported)}
 }
 
 func showWindow(w *events.Window) string {

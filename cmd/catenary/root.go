@@ -60,12 +60,14 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddGroup(
 		&cobra.Group{ID: groupRun, Title: "Run:"},
 		&cobra.Group{ID: groupWrite, Title: "Change:"},
+		&cobra.Group{ID: groupRollouts, Title: "Carry:"},
 		&cobra.Group{ID: groupRead, Title: "Read:"},
 		&cobra.Group{ID: groupAsk, Title: "Ask about the past:"},
 	)
 	root.AddCommand(
 		a.upCommand(), a.repairCommand(), a.rebuildCommand(),
 		a.sendCommand(), a.recordCommand(), a.assignCommand(), a.unassignCommand(), a.importCommand(), a.parkedCommand(),
+		a.rolloutCommand(), a.strategyCommand(), a.trackCommand(),
 		a.getCommand(), a.historyCommand(), a.receiptCommand(), a.verifyCommand(), a.projectionsCommand(), a.auditCommand(),
 		a.asOfCommand(), a.diffCommand(), a.blameCommand(), a.traceCommand(), a.logCommand(), a.reportCommand(), a.sqlCommand(), a.exportCommand(),
 		a.versionCommand(),
@@ -78,10 +80,11 @@ func (a *app) rootCommand() *cobra.Command {
 
 // Groups of commands in the help.
 const (
-	groupRun   = "run"
-	groupWrite = "write"
-	groupRead  = "read"
-	groupAsk   = "ask"
+	groupRun      = "run"
+	groupWrite    = "write"
+	groupRead     = "read"
+	groupAsk      = "ask"
+	groupRollouts = "rollouts"
 )
 
 // watchRuns notes when a command begins its work: what fails before that is a matter of usage.

@@ -111,6 +111,7 @@ func (m *maker) set() {
 			names = append(names, n)
 		}
 	}
+	m.reserve(len(names))
 	for _, n := range inOrder(names) {
 		m.change(n, m.facts.at(n), targets[n.Module])
 	}
@@ -149,6 +150,11 @@ func (m *maker) undo() {
 		}
 		m.change(n, now, c.Before)
 	}
+}
+
+// reserve makes room for so many steps.
+func (m *maker) reserve(n int) {
+	m.steps, m.places = make([]step, 0, n), make(map[events.StepName]int, n)
 }
 
 func inOrder(names []events.StepName) []events.StepName {

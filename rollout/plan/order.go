@@ -85,14 +85,16 @@ func (m *maker) edge(place string, e events.Edge) error {
 	onEach := e.From.Node == "" && e.To.Node == ""
 	byNode := map[string][]int{}
 	var from []int
-	for i, s := range m.steps {
-		if picks(e.From, s.StepName) && !s.Refresh {
+	for i := range m.steps {
+		if s := &m.steps[i]; picks(e.From, s.StepName) && !s.Refresh {
 			from = append(from, i)
-			byNode[s.Node] = append(byNode[s.Node], i)
+			if onEach {
+				byNode[s.Node] = append(byNode[s.Node], i)
+			}
 		}
 	}
 	for i := range m.steps {
-		s := m.steps[i]
+		s := &m.steps[i]
 		if !picks(e.To, s.StepName) {
 			continue
 		}
@@ -101,7 +103,7 @@ func (m *maker) edge(place string, e events.Edge) error {
 			before = byNode[s.Node]
 		}
 		for _, at := range before {
-			switch f := m.steps[at]; {
+			switch f := &m.steps[at]; {
 			case at == i || f.tier < s.tier:
 			case f.tier > s.tier:
 				return &EdgeError{Place: place, Why: fmt.Sprintf("%s in tier %s can't wait for %s: that is in tier %s, which comes later", s.StepName, s.Tier, f.StepName, f.Tier)}
@@ -120,8 +122,8 @@ func (m *maker) edge(place string, e events.Edge) error {
 func (m *maker) refreshes(e events.Edge) {
 	onEach := e.From.Node == "" && e.To.Node == ""
 	nodes, any := map[string]bool{}, false
-	for _, s := range m.steps {
-		if picks(e.From, s.StepName) && !s.Refresh {
+	for i := range m.steps {
+		if s := &m.steps[i]; picks(e.From, s.StepName) && !s.Refresh {
 			nodes[s.Node], any = true, true
 		}
 	}

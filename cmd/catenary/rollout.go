@@ -1,0 +1,107 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"catenary/commands"
+	"catenary/es"
+	"catenary/events"
+)
+
+const rolloutHelp = `A rollout carries builds to nodes, tier by tier. Plan one, look at it, start it:
+
+  catenary rollout plan --set web=web@1.21 --strategy canary --reason "the new start page" --dry-run
+  catenary rollout plan --set web=web@1.21 --strategy canary --reason "the new start page"
+  catenary rollout start ID
+  catenary rollout show ID
+  catenary rollout why ID`
+
+func (a *app) rolloutCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "rollout", Short: "Carry builds to nodes, tier by tier", Long: rolloutHelp, GroupID: groupRollouts}
+	return group(cmd,
+		a.rolloutPlanCommand(), a.rolloutRollbackCommand(), a.rolloutApproveCommand(),
+		a.rolloutVerbCommand("start", "Let the steps of a planned rollout begin", func(id, reason string) es.Payload { return commands.StartRollout{ID: id, Reason: reason} }),
+		a.rolloutVerbCommand("pause", "Let no step begin any more; what runs goes on", func(id, reason string) es.Payload { return commands.PauseRollout{ID: id, Reason: reason} }),
+		a.rolloutVerbCommand("resume", "Let steps begin again", func(id, reason string) es.Payload { return commands.ResumeRollout{ID: id, Reason: reason} }),
+		a.rolloutVerbCommand("abort", "Give a rollout up, for good", func(id, reason string) es.Payload { return commands.AbortRollout{ID: id, Reason: reason} }),
+		a.rolloutSupersedeCommand(), a.rolloutSettleCommand(), a.rolloutRetryCommand(),
+		a.rolloutListCommand(), a.rolloutShowCommand(), a.rolloutWhyCommand(),
+	)
+}
+
+// rolloutVerbCommand makes a command that takes a rollout and a reason.
+func (a *app) rolloutVerbCommand(verb, short string, payload func(id, reason string) es.Payload) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{Use: verb + " ID", Short: short, Args: takes("ID"), ValidArgsFunction: a.completeKind("rollout")}
+	w := a.writeFlags(cmd)
+	cmd.Flags().StringVar(&reason, "reason", "", "why, in a `sentence`")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.write(cmd, w, verb+" rollout "+args[0], payload(args[0], reason))
+	}
+	return cmd
+}
+
+func (a *app) rolloutApproveCommand() *cobra.Command {
+	var c commands.ApproveRollout
+	cmd := &cobra.Command{
+		Use: "approve ID [--tier NAME]", Short: "Agree to a tier being entered", Args: takes("ID"), ValidArgsFunction: a.completeKind("rollout"),
+		Long: `Approve agrees to a tier being entered: the one named, or the next that waits for approval.`,
+	}
+	w := a.writeFlags(cmd)
+	cmd.Flags().StringVar(&c.Tier, "tier", "", "the tier's `name` (default the next that waits)")
+	cmd.Flags().StringVar(&c.Reason, "reason", "", "why, in a `sentence`")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c.ID = args[0]
+		return a.write(cmd, w, "approve rollout "+c.ID, c)
+	}
+	return cmd
+}
+
+func (a *app) rolloutSupersedeCommand() *cobra.Command {
+	var c commands.SupersedeRollout
+	cmd := &cobra.Command{
+		Use: "supersede ID --by ID", Short: "Put another rollout in the place of one", Args: takes("ID"), ValidArgsFunction: a.completeKind("rollout"),
+		Long: `Supersede ends a rollout that another one replaces. It is there for every state that is not final, queued or under way.`,
+	}
+	w := a.writeFlags(cmd)
+	cmd.Flags().StringVar(&c.By, "by", "", "the `rollout` that takes its place")
+	cmd.Flags().StringVar(&c.Reason, "reason", "", "why, in a `sentence`")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c.ID = args[0]
+		return a.write(cmd, w, "supersede rollout "+c.ID, c)
+	}
+	return cmd
+}
+
+func (a *app) rolloutSettleCommand() *cobra.Command {
+	var c commands.SettleStep
+	cmd := &cobra.Command{
+		Use: "settle ID NODE MODULE --outcome done|failed|skipped --reason TEXT", Short: "Say by hand what became of a step",
+		Long: `Settle says by hand what became of a step: one that is pending because nobody reported, one whose outcome is unknown, or, as skipped, one
+that shall not begin. Pending steps can be settled after their rollout has ended, too.`,
+		Args: takes("ID", "NODE", "MODULE"), ValidArgsFunction: a.completeKind("rollout"),
+	}
+	w := a.writeFlags(cmd)
+	cmd.Flags().StringVar(&c.Outcome, "outcome", "", "done, failed or skipped")
+	cmd.Flags().StringVar(&c.Reason, "reason", "", "how you know, in a `sentence`")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c.ID, c.StepName = args[0], events.StepName{Node: args[1], Module: args[2]}
+		return a.write(cmd, w, "settle "+c.StepName.String(), c)
+	}
+	return cmd
+}
+
+func (a *app) rolloutRetryCommand() *cobra.Command {
+	var c commands.RetryStep
+	cmd := &cobra.Command{
+		Use: "retry-step ID NODE MODULE --reason TEXT", Short: "Have a step tried again that was not done",
+		Args: takes("ID", "NODE", "MODULE"), ValidArgsFunction: a.completeKind("rollout"),
+	}
+	w := a.writeFlags(cmd)
+	cmd.Flags().StringVar(&c.Reason, "reason", "", "why it may go better now, in a `sentence`")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c.ID, c.StepName = args[0], events.StepName{Node: args[1], Module: args[2]}
+		return a.write(cmd, w, "retry "+c.StepName.String(), c)
+	}
+	return cmd
+}

@@ -1,0 +1,304 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/errors"
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"catenary/chain"
+	"catenary/commands"
+	"catenary/es"
+	"catenary/es/dispatch"
+	"catenary/events"
+	"catenary/rollout/plan"
+)
+
+const planHelp = `Plan says which modules change on which nodes, from what to what, in which tiers, and records that as a rollout. Nothing moves before it
+is started.
+
+What it shall lead to is one of these:
+
+  --set MODULE=NAME@VERSION or MODULE=DIGEST   the module at this publication, wherever it stands; again for more modules
+  --commit REPOSITORY@SHA                      what builds of the commit have published
+  --as-of TIME [--node N] [--module M]         the fleet, a node or a module as it was told to be at that time
+
+What is right already is no part of the plan; when all is, nothing is recorded. What would change but must not is shown with its reason:
+frozen, vetoed, managed by somebody else, in no tier. What is not recorded as published is named, and nothing is planned then.`
+
+// planFlags say what a plan shall lead to, and how.
+type planFlags struct {
+	sets         []string
+	commit       string
+	asOf         time.Time
+	node, module string
+	strategy     string
+	id           string
+	reason       string
+	supersedes   []string
+	dryRun       bool
+	allowMissing bool
+	confirm      int
+	onBehalfOf   string
+	wait         time.Duration
+	output       *format
+}
+
+func (a *app) planFlags(cmd *cobra.Command) *planFlags {
+	p := &planFlags{output: formatFlag(cmd, formatTable)}
+	flags := cmd.Flags()
+	flags.StringVar(&p.id, "as", "", "the rollout's `id` (default one of the time)")
+	flags.StringVar(&p.reason, "reason", "", "why, in a `sentence`")
+	flags.StringArrayVar(&p.supersedes, "supersedes", nil, "a `rollout` that this one replaces; once for each")
+	flags.BoolVar(&p.dryRun, "dry-run", false, "only show the plan")
+	flags.BoolVar(&p.allowMissing, "allow-missing", false, "plan also for what is not recorded as published")
+	flags.Var(amount(&p.confirm, 0), "confirm-ends", "the exact number of assignments that the plan ends")
+	flags.StringVar(&p.onBehalfOf, "on-behalf-of", "", "`name` of the person or system you act for")
+	addWait(flags, &p.wait, defaultWait, "`span` of time to wait until it can be read, such as 10s; false for none")
+	return p
+}
+
+func (a *app) rolloutPlanCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "plan (--set MODULE=REFERENCE | --commit REPOSITORY@SHA | --as-of TIME) --strategy FILE|NAME", Short: "Plan a rollout", Long: planHelp, Args: takes(),
+		Example: `  catenary rollout plan --set web=web@1.21 --strategy canary --reason "the new start page"
+  catenary rollout plan --commit git.example.org/shop@0362525 --strategy canary.yaml --dry-run
+  catenary rollout plan --as-of 7d --module web --strategy canary --reason "last week was better"`,
+	}
+	p := a.planFlags(cmd)
+	flags := cmd.Flags()
+	flags.StringArrayVar(&p.sets, "set", nil, "`MODULE=REFERENCE`: the module at a package or an artifact; once for each module")
+	flags.StringVar(&p.commit, "commit", "", "`REPOSITORY@SHA`: what builds of the commit have published")
+	flags.Var(timeFlag{a, &p.asOf}, "as-of", "what was told at this `time`: "+timesHelp)
+	flags.StringVar(&p.node, "node", "", "with --as-of, only this `node`")
+	flags.StringVar(&p.module, "module", "", "with --as-of, only this `module`")
+	flags.StringVar(&p.strategy, "strategy", "", "a strategy `file`, or the name of a declared one")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		given := 0
+		for _, yes := range []bool{len(p.sets) > 0, p.commit != "", !p.asOf.IsZero()} {
+			if yes {
+				given++
+			}
+		}
+		switch {
+		case given != 1:
+			return usagef("what shall it lead to? give --set, --commit or --as-of, one of them")
+		case p.asOf.IsZero() && p.node+p.module != "":
+			return usagef("--node and --module narrow what --as-of takes back: leave them out")
+		case p.strategy == "":
+			return usagef("how shall it walk? give --strategy with a file or a name")
+		}
+		return a.plan(cmd, p, func(ctx context.Context, s *session, f plan.Facts, r *plan.Request) (plan.Facts, error) {
+			var err error
+			if r.Strategy, r.StrategyName, err = a.strategyOf(ctx, s, p.strategy); err != nil {
+				return f, err
+			}
+			return p.wanted(ctx, s, f, r)
+		})
+	}
+	return cmd
+}
+
+func (a *app) rolloutRollbackCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "rollback ID --reason TEXT", Short: "Plan a rollout that takes another one back", Args: takes("ID"), ValidArgsFunction: a.completeKind("rollout"),
+		Long: `Rollback plans a rollout that takes each node back to what stood there before. Recording it aborts the original if it runs, and vetoes what it
+carried until somebody lifts that. A place that has gone on since is left out.
+
+The way back is one tier, and faster than the way out. Give --strategy for another one.`,
+		Example: `  catenary rollout rollback 20260501-120000-3f9a --reason "logins break"`,
+	}
+	p := a.planFlags(cmd)
+	cmd.Flags().StringVar(&p.strategy, "strategy", "", "a strategy `file`, or the name of a declared one (default one tier for all)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if strings.TrimSpace(p.reason) == "" {
+			return usagef("why is it taken back? give --reason: whoever looks at the veto sees it")
+		}
+		return a.plan(cmd, p, func(ctx context.Context, s *session, f plan.Facts, r *plan.Request) (plan.Facts, error) {
+			var err error
+			if r.Undo, r.Strategy, err = plan.Reverted(ctx, s.reader, args[0]); err != nil {
+				return f, err
+			}
+			r.Reverts = args[0]
+			if p.strategy != "" {
+				if r.Strategy, r.StrategyName, err = a.strategyOf(ctx, s, p.strategy); err != nil {
+					return f, err
+				}
+			}
+			var before []events.Version
+			for _, c := range r.Undo {
+				if c.Before != nil {
+					before = append(before, *c.Before)
+				}
+			}
+			return f, f.Lookup(ctx, s.reader, before...)
+		})
+	}
+	return cmd
+}
+
+// wanted fills in what the flags ask for.
+func (p *planFlags) wanted(ctx context.Context, s *session, f plan.Facts, r *plan.Request) (plan.Facts, error) {
+	switch {
+	case !p.asOf.IsZero():
+		restore, err := plan.Restored(ctx, s.reader, p.asOf, p.node, p.module)
+		if err != nil {
+			return f, err
+		}
+		r.Restore = &restore
+		return f, f.Lookup(ctx, s.reader, restore.Versions()...)
+	case p.commit != "":
+		at := strings.LastIndexByte(p.commit, '@')
+		if at <= 0 || at == len(p.commit)-1 {
+			return f, usagef("--commit %q is not REPOSITORY@SHA", p.commit)
+		}
+		targets, err := plan.TargetsOf(ctx, s.reader, p.commit[:at], p.commit[at+1:])
+		if err != nil {
+			return f, err
+		}
+		r.Targets = targets
+	default:
+		for _, text := range p.sets {
+			module, reference, ok := strings.Cut(text, "=")
+			if !ok || module == "" {
+				return f, usagef("--set %q is not MODULE=NAME@VERSION or MODULE=DIGEST", text)
+			}
+			ref, err := parseReference(reference)
+			if err != nil {
+				return f, err
+			}
+			t, err := f.Target(ctx, s.reader, module, ref)
+			if err != nil {
+				return f, err
+			}
+			r.Targets = append(r.Targets, t)
+		}
+	}
+	var modules []string
+	for _, t := range r.Targets {
+		if err := f.Lookup(ctx, s.reader, t.Version); err != nil {
+			return f, err
+		}
+		modules = append(modules, t.Module)
+	}
+	return f.WithCommits(ctx, s.reader, modules...)
+}
+
+// strategyOf gives a declared strategy by its name, or that of a file.
+func (a *app) strategyOf(ctx context.Context, s *session, text string) (events.Strategy, string, error) {
+	if _, err := os.Stat(text); err == nil || text == "-" || strings.ContainsAny(text, `/\`) || strings.HasSuffix(text, ".yaml") || strings.HasSuffix(text, ".yml") {
+		strategy, err := a.readStrategy(text)
+		return strategy, "", err
+	}
+	e, err := chain.Get(ctx, s.reader, chain.Strategies, text)
+	switch {
+	case errors.Is(err, es.ErrNotFound):
+		return events.Strategy{}, "", errors.WithHint(err, "there is no such file either; declare it with strategy declare")
+	case err != nil:
+		return events.Strategy{}, "", err
+	case !e.Value.Stands():
+		return events.Strategy{}, "", errors.Mark(errors.Newf("strategy %s has ended", text), errUsage)
+	}
+	strategy, err := events.ParseStrategy(e.Value.Strategy)
+	return strategy, text, err
+}
+
+// plan makes a plan, shows it, and records it unless that is not asked for.
+func (a *app) plan(cmd *cobra.Command, p *planFlags, fill func(context.Context, *session, plan.Facts, *plan.Request) (plan.Facts, error)) error {
+	return a.read(cmd.Context(), func(ctx context.Context, s *session) error {
+		facts, err := plan.Read(ctx, s.reader)
+		if err != nil {
+			return err
+		}
+		r := plan.Request{
+			ID: p.id, Reason: p.reason, Supersedes: p.supersedes, Now: a.Now().UTC(), AllowMissing: p.allowMissing,
+		}
+		if r.ID == "" {
+			r.ID = rolloutID(r.Now)
+		}
+		if facts, err = fill(ctx, s, facts, &r); err != nil {
+			return err
+		}
+		if err := facts.TriedBefore(ctx, s.reader, p.supersedes...); err != nil {
+			return err
+		}
+		made, err := plan.Make(facts, r)
+		if err != nil {
+			return explained(err)
+		}
+		if err := a.showRolloutPlan(s, *p.output, made); err != nil {
+			return err
+		}
+		if p.dryRun || len(made.Steps) == 0 {
+			return nil
+		}
+		var confirm *int
+		if cmd.Flags().Changed("confirm-ends") {
+			confirm = &p.confirm
+		}
+		return a.record(ctx, s, p, made, confirm)
+	})
+}
+
+// record sends the parts of a plan, one after another.
+func (a *app) record(ctx context.Context, s *session, p *planFlags, made plan.Plan, confirm *int) error {
+	parts, err := made.Commands(confirm)
+	if err != nil {
+		return err
+	}
+	var last uint64
+	for i, part := range parts {
+		what := "plan rollout " + made.ID
+		request, err := commands.Request(part, dispatch.Options{OnBehalfOf: p.onBehalfOf})
+		if err != nil {
+			return errors.Wrap(err, what)
+		}
+		answer, err := s.bus.Send(ctx, request)
+		if err != nil {
+			return unfinished(errors.Wrap(err, what), made.ID, i)
+		}
+		if statusCode(answer.Status) != exitOK {
+			return unfinished(&notDone{what: what, answer: s.named(answer)}, made.ID, i)
+		}
+		last = answer.Sequence
+	}
+	a.awaitShown(ctx, s, last, p.wait)
+	a.sayf("%s", a.paint(green, printable(fmt.Sprintf("planned as rollout %s, event %d; start it with: catenary rollout start %s", made.ID, last, shellWord(made.ID)))))
+	return nil
+}
+
+// unfinished says what to do with a plan of which some parts are recorded.
+func unfinished(err error, id string, recorded int) error {
+	if recorded == 0 {
+		return err
+	}
+	return errors.WithHintf(err, "part of the plan is recorded and will never start; take it away with: catenary rollout abort %s", shellWord(id))
+}
+
+// explained marks what is wrong with what was asked.
+func explained(err error) error {
+	var (
+		missing *plan.MissingError
+		circle  *plan.CircleError
+		edge    *plan.EdgeError
+		two     *plan.CommitsError
+		many    *plan.TooManyError
+	)
+	switch {
+	case errors.As(err, &missing):
+		return errors.WithHint(errors.Mark(err, errRefused), "record it with record publication, or give --allow-missing")
+	case errors.As(err, &circle), errors.As(err, &edge), errors.As(err, &two), errors.As(err, &many):
+		return errors.Mark(err, errRefused)
+	}
+	return err
+}
+
+// rolloutID gives an id that says when it was made, and that two who plan at once don't share.
+func rolloutID(now time.Time) string {
+	return now.Format("20060102-150405") + "-" + uuid.NewString()[:4]
+}

@@ -1,0 +1,360 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/errors"
+	"github.com/spf13/cobra"
+
+	"catenary/chain"
+	"catenary/events"
+	"catenary/rollout/plan"
+)
+
+// mostShown is how many steps of a tier a person is shown; JSON has all.
+const mostShown = 20
+
+// showRolloutPlan shows a plan as a tree, or as JSON.
+func (a *app) showRolloutPlan(s *session, f format, p plan.Plan) error {
+	body, err := json.Marshal(p)
+	if err != nil {
+		return errors.Wrap(err, "encode the plan")
+	}
+	if f != formatTable {
+		return a.printOne(f, nil, line{name: p.ID, json: body, cells: func() []string { return nil }})
+	}
+	t := tree{app: a}
+	t.linef("rollout %s", p.ID)
+	if p.Head.Reverts != "" {
+		t.linef("  takes back %s", p.Head.Reverts)
+	}
+	if !p.Head.Restores.IsZero() {
+		t.linef("  takes back to %s", showTime(p.Head.Restores, s.zone))
+	}
+	for _, c := range p.Head.Commits {
+		t.linef("  %s at %s", c.Repository, shortCommit(c.Commit))
+	}
+	rest := p.Steps
+	for _, tier := range p.Tiers {
+		t.linef("  tier %s: %s", tier.Name, counted(tier.Steps, "step"))
+		for i, step := range rest[:tier.Steps] {
+			if i == mostShown {
+				t.linef("    and %d more", tier.Steps-mostShown)
+				break
+			}
+			t.linef("    %s", plannedLine(step))
+		}
+		rest = rest[tier.Steps:]
+	}
+	t.linef("  right already: %d", p.Right)
+	if p.Ends > 0 {
+		t.linef("  ends %s: confirm with --confirm-ends %d", counted(p.Ends, "assignment"), p.Ends)
+	}
+	t.list("left out", len(p.LeftOut), func(i int) string { return leftLine(p.LeftOut[i], s.zone) })
+	t.list("not recorded as published", len(p.Missing), func(i int) string {
+		return fmt.Sprintf("%s of %s, on %s", p.Missing[i].Version, p.Missing[i].Module, counted(p.Missing[i].Places, "node"))
+	})
+	t.list("commits since", len(p.Since), func(i int) string {
+		return fmt.Sprintf("%s %s %s", shortCommit(p.Since[i].Commit), showTime(p.Since[i].Merged, s.zone), s.names(p.Since[i].Author))
+	})
+	if len(p.Steps) == 0 {
+		t.linef("nothing to change: nothing is recorded")
+	}
+	return t.print()
+}
+
+// tree gathers lines that are shown to a person.
+type tree struct {
+	app  *app
+	text strings.Builder
+}
+
+func (t *tree) linef(format string, args ...any) {
+	t.text.WriteString(printable(fmt.Sprintf(format, args...)) + "\n")
+}
+
+// list shows the first items under a title.
+func (t *tree) list(title string, n int, item func(int) string) {
+	if n == 0 {
+		return
+	}
+	t.linef("  %s: %d", title, n)
+	for i := range min(n, mostShown) {
+		t.linef("    %s", item(i))
+	}
+	if n > mostShown {
+		t.linef("    and %d more", n-mostShown)
+	}
+}
+
+func (t *tree) print() error {
+	_, err := t.app.Stdout.Write([]byte(t.text.String()))
+	return errors.Wrap(err, "write the output")
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return count(n) + " " + noun + "s"
+}
+
+func plannedLine(s events.PlannedStep) string {
+	text := fmt.Sprintf("%s %s: %s", s.Node, s.Module, fromTo(s.Before, s.After, s.Refresh))
+	var after []string
+	for _, w := range s.WaitsFor {
+		after = append(after, w.StepName.String())
+	}
+	if len(after) > 3 {
+		after = append(after[:3], fmt.Sprintf("%d more", len(after)-3))
+	}
+	if len(after) > 0 {
+		text += ", after " + strings.Join(after, ", ")
+	}
+	return text
+}
+
+func fromTo(before, after *events.Version, refresh bool) string {
+	if refresh {
+		return showVersion(before) + ", told anew if something changes"
+	}
+	return showVersion(before) + " → " + showVersion(after)
+}
+
+func showVersion(v *events.Version) string {
+	switch {
+	case v == nil:
+		return "nothing"
+	case v.IsZero():
+		return v.Build
+	}
+	return showReference(v.Reference)
+}
+
+func leftLine(l plan.LeftOut, zone *time.Location) string {
+	text := fmt.Sprintf("%s %s: %s (%s)", l.Node, l.Module, l.Why, l.Reason)
+	if !l.Until.IsZero() {
+		text += ", until " + showTime(l.Until, zone)
+	}
+	return text
+}
+
+func (a *app) rolloutListCommand() *cobra.Command {
+	cmd := a.listCommand(kindOf("rollout"))
+	cmd.Use, cmd.Short = "ls [ID...]", "List rollouts: those that are not final, or --all"
+	return cmd
+}
+
+// kindOf gives a kind by what one of its records is called.
+func kindOf(singular string) kind {
+	list := kinds()
+	return list[slices.IndexFunc(list, func(k kind) bool { return k.singular == singular })]
+}
+
+func (a *app) rolloutShowCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "show ID", Short: "Show a rollout with all its steps", Args: takes("ID"), ValidArgsFunction: a.completeKind("rollout"),
+		Long: `Show gives a rollout with its tiers and steps: what changes from what to what, when each node was told and what became of it.`,
+	}
+	output := formatFlag(cmd, formatTable)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.read(cmd.Context(), func(ctx context.Context, s *session) error {
+			whole, err := s.reader.Rollout(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if *output == formatTable {
+				return a.showRollout(s, whole)
+			}
+			body, err := json.Marshal(whole)
+			if err != nil {
+				return errors.Wrap(err, "encode the rollout")
+			}
+			return a.printOne(*output, nil, line{name: whole.ID, json: body, cells: func() []string { return nil }})
+		})
+	}
+	return cmd
+}
+
+func (a *app) showRollout(s *session, whole chain.WholeRollout) error {
+	t := tree{app: a}
+	t.linef("rollout %s: %s", whole.ID, whole.State)
+	for _, fact := range [][2]string{
+		{"reason", whole.Reason}, {"why", whole.Why}, {"takes back", whole.Reverts}, {"taken back by", whole.RevertedBy}, {"superseded by", whole.SupersededBy},
+		{"track", whole.Track}, {"strategy", whole.Strategy},
+	} {
+		if fact[1] != "" {
+			t.linef("  %s: %s", fact[0], fact[1])
+		}
+	}
+	for _, tier := range whole.Tiers {
+		t.linef("  tier %s: %s", tier.Name, tierLine(tier.Tier))
+		shown := 0
+		for _, step := range whole.All {
+			if step.Tier != tier.Name {
+				continue
+			}
+			if shown++; shown > mostShown {
+				t.linef("    and %d more", tier.Counts.Steps-mostShown)
+				break
+			}
+			t.linef("    %s %s: %s: %s", step.Node, step.Module, fromTo(step.Before, step.After, step.Refresh), stepState(step, s.zone))
+		}
+	}
+	return t.print()
+}
+
+func tierLine(t chain.Tier) string {
+	c := t.Counts
+	words := []string{counted(c.Steps, "step")}
+	for _, part := range []struct {
+		n    int
+		word string
+	}{{c.Pending, "pending"}, {c.Done, "done"}, {c.Failed, "failed"}, {c.Unknown, "unknown"}, {c.Skipped, "skipped"}} {
+		if part.n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", part.n, part.word))
+		}
+	}
+	if t.Policy.Approval && !t.Approved {
+		words = append(words, "waits for approval")
+	}
+	return strings.Join(words, ", ")
+}
+
+func stepState(s chain.Step, zone *time.Location) string {
+	text := s.State()
+	if s.Pending() {
+		text += " since " + showTime(s.Sent, zone)
+	}
+	if s.By != "" && !s.Again {
+		text += " (" + s.By + ")"
+	}
+	if s.Reason != "" {
+		text += ": " + s.Reason
+	}
+	return text
+}
+
+const whyHelp = `Why says why a rollout does not move: what holds it as a whole, and for each step that is not done whether it waits, is pending or has come to
+another end. What the engine found to hold it is shown as the engine last said it.`
+
+func (a *app) rolloutWhyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "why ID", Short: "Say what does not move, and why", Long: whyHelp, Args: takes("ID"), ValidArgsFunction: a.completeKind("rollout"),
+	}
+	output := formatFlag(cmd, formatTable)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.read(cmd.Context(), func(ctx context.Context, s *session) error {
+			whole, err := s.reader.Rollout(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			p := a.newPrinter(*output, "TIER", "NODE", "MODULE", "REASON", "WAITS FOR", "UNTIL")
+			for _, w := range still(whole) {
+				body, err := json.Marshal(w)
+				if err != nil {
+					return errors.Wrap(err, "encode a reason")
+				}
+				err = p.add(line{name: strings.Trim(w.Node+"."+w.Module, "."), json: body, cells: func() []string {
+					return []string{w.Tier, w.Node, w.Module, w.Reason, w.WaitsFor, showTime(w.Until, s.zone)}
+				}})
+				if err != nil {
+					return err
+				}
+			}
+			if err := p.end(); err != nil {
+				return err
+			}
+			if p.count == 0 {
+				a.sayf("rollout %s is %s, and nothing of it waits", printable(whole.ID), whole.State)
+			}
+			return nil
+		})
+	}
+	return cmd
+}
+
+// standstill says of a rollout, or one of its steps, why it does not move.
+type standstill struct {
+	Tier     string    `json:"tier,omitempty"`
+	Node     string    `json:"node,omitempty"`
+	Module   string    `json:"module,omitempty"`
+	Reason   string    `json:"reason"`
+	WaitsFor string    `json:"waits-for,omitempty"`
+	Until    time.Time `json:"until,omitzero"`
+}
+
+// still lists what does not move: the rollout as a whole first, then each step that has no good end.
+func still(whole chain.WholeRollout) []standstill {
+	list := ofTheWhole(whole)
+	held := map[events.StepName]chain.Hold{}
+	for _, h := range whole.Blocked {
+		for _, n := range h.Steps {
+			held[n] = h
+		}
+		if len(h.Steps) == 0 {
+			list = append(list, standstill{Tier: h.Tier, Reason: h.Reason, WaitsFor: h.WaitsFor, Until: h.Until})
+		}
+	}
+	entered, state := map[string]bool{}, map[events.StepName]string{}
+	for _, t := range whole.Tiers {
+		entered[t.Name] = !t.Entered.IsZero()
+	}
+	for _, s := range whole.All {
+		state[events.StepName{Node: s.Node, Module: s.Module}] = s.State()
+	}
+	for _, s := range whole.All {
+		n := events.StepName{Node: s.Node, Module: s.Module}
+		w := standstill{Tier: s.Tier, Node: s.Node, Module: s.Module}
+		h, isHeld := held[n]
+		switch {
+		case s.Outcome == events.StepDone && !s.Again:
+			continue
+		case s.Pending():
+			w.Reason, w.WaitsFor = events.HoldPending, "a report of the node that names rollout "+whole.ID
+		case !s.Stands():
+			w.Reason, w.WaitsFor = s.Outcome, s.Reason
+		case isHeld:
+			w.Reason, w.WaitsFor, w.Until = h.Reason, h.WaitsFor, h.Until
+		case !entered[s.Tier]:
+			w.Reason, w.WaitsFor = events.HoldTier, "tier "+s.Tier+" to be entered"
+		case waitsFor(s, state) != "":
+			w.Reason, w.WaitsFor = events.HoldDependency, waitsFor(s, state)
+		case s.Again:
+			w.Reason, w.WaitsFor = events.HoldRetry, s.Reason
+		default:
+			w.Reason, w.WaitsFor = events.StepWaiting, "its turn"
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+func ofTheWhole(whole chain.WholeRollout) []standstill {
+	switch whole.State {
+	case chain.RolloutPlanning:
+		return []standstill{{Reason: chain.RolloutPlanning, WaitsFor: "the rest of its plan"}}
+	case chain.RolloutPlanned:
+		return []standstill{{Reason: chain.RolloutPlanned, WaitsFor: "somebody to start it"}}
+	case chain.RolloutWaitingApproval:
+		return []standstill{{Reason: events.HoldApproval, WaitsFor: "somebody to approve it"}}
+	case chain.RolloutPaused:
+		return []standstill{{Reason: events.HoldPaused, WaitsFor: "somebody to resume it"}}
+	}
+	return nil
+}
+
+// waitsFor names the first step that a step waits for and that is not done.
+func waitsFor(s chain.Step, state map[events.StepName]string) string {
+	for _, w := range s.WaitsFor {
+		if found := state[w.StepName]; found != events.StepDone {
+			return w.StepName.String() + ", which is " + found
+		}
+	}
+	return ""
+}
