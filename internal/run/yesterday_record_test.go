@@ -76,7 +76,7 @@ func lifetimes(began time.Time) []step {
 		}
 		steps = append(steps, step{payload: seen(outcome, drift)})
 	}
-	return append(steps,
+	steps = append(steps,
 		step{payload: commands.Assign{Node: "node ä", Module: "web", Reference: web, Reason: "it was so before"}, options: dispatch.Options{Effective: began.AddDate(-1, 0, 0), Backfill: true}},
 		step{payload: commands.Unassign{Node: "node ä", Module: "web", Reason: "done"}, options: dispatch.Options{OnBehalfOf: "ann"}},
 		step{payload: commands.Move{Node: "node ä", Module: "db", To: "n2", Reason: "more room"}},
@@ -87,8 +87,8 @@ func lifetimes(began time.Time) []step {
 		step{payload: commands.PauseProjection{View: topology.BucketFreezes, Reason: "look at it"}},
 		step{payload: commands.ResumeProjection{View: topology.BucketFreezes, Reason: "looked"}},
 		step{payload: commands.SkipProjection{View: topology.BucketFreezes, Event: 1, Reason: "to have one"}},
-		step{payload: commands.RetireNode{Node: "node ä", Reason: "scrap"}},
 	)
+	return append(append(steps, carried(web)...), step{payload: commands.RetireNode{Node: "node ä", Reason: "scrap"}})
 }
 
 type step struct {

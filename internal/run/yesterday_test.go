@@ -212,6 +212,11 @@ func recordOf(t *testing.T, bucket string, value []byte) json.RawMessage {
 		topology.BucketPublished:   decoder[chain.Published],
 		topology.BucketAssignments: decoder[chain.Assignment],
 		topology.BucketFreezes:     decoder[chain.Freeze],
+		topology.BucketMerges:      decoder[chain.Merge],
+		topology.BucketTracks:      decoder[chain.Track],
+		topology.BucketStrategies:  decoder[chain.Strategy],
+		topology.BucketRollouts:    decoder[chain.Rollout],
+		topology.BucketSteps:       decoder[chain.Step],
 		topology.BucketBackfill:    decoder[chain.Assignment],
 	}[bucket]
 	if decode == nil {
