@@ -1,0 +1,156 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"catenary/chain"
+	"catenary/events"
+)
+
+// TrackFacts is what a track decides on.
+type TrackFacts struct {
+	Modules map[string]chain.Module
+	Told    map[events.StepName]events.Version
+	// Merges are those that wait, Builds those that have published something, Published the publications of the track's modules.
+	Merges    []chain.Merge
+	Builds    []chain.Build
+	Published []chain.Published
+	// Rollouts are those that are not final.
+	Rollouts []chain.Rollout
+}
+
+// Due is what a track has to plan now.
+type Due struct {
+	Targets []events.Target
+	// Merges are those that the rollout carries; it takes them.
+	Merges []chain.Merge
+}
+
+// NextOf gives what a track has to plan, or why it does not plan: one of the two.
+//
+// Merges are batched: all that wait go together while none of them goes alone, the newest of each repository standing for those
+// before it. They wait while a rollout of the track is under way, and until builds of that commit have published.
+func NextOf(t chain.Track, f TrackFacts) (Due, *events.Hold) {
+	hold := func(reason, format string, args ...any) (Due, *events.Hold) {
+		return Due{}, &events.Hold{Reason: reason, WaitsFor: fmt.Sprintf(format, args...)}
+	}
+	for _, r := range f.Rollouts {
+		if r.Track == t.Track && r.Stands() {
+			return hold(events.HoldRollout, "rollout %s to come to its end: it is %s", r.ID, r.State)
+		}
+	}
+	switch t.On {
+	case events.OnMerge:
+		return f.merged(t)
+	case events.OnPublication:
+		return f.published(t)
+	}
+	return hold(events.HoldManual, "somebody to plan")
+}
+
+// published gives the newest publication of each module of the track, where something older stands.
+func (f TrackFacts) published(t chain.Track) (Due, *events.Hold) {
+	var due Due
+	for _, module := range t.Modules {
+		newest, ok := f.newest(module)
+		if !ok {
+			continue
+		}
+		target := events.Target{Module: module, Version: events.Version{Reference: newest.Reference, Build: newest.Build, Commit: newest.Commit}}
+		if f.differs(target) {
+			due.Targets = append(due.Targets, target)
+		}
+	}
+	if len(due.Targets) == 0 {
+		return Due{}, &events.Hold{Reason: events.HoldNothingNew, WaitsFor: "a publication that stands nowhere yet"}
+	}
+	return due, nil
+}
+
+// newest gives the newest publication of a module that is not vetoed.
+func (f TrackFacts) newest(module string) (chain.Published, bool) {
+	var newest chain.Published
+	found := false
+	for _, p := range f.Published {
+		if p.Module == module && p.Vetoed == nil && (!found || p.At.After(newest.At)) {
+			newest, found = p, true
+		}
+	}
+	return newest, found
+}
+
+// differs says whether the module stands somewhere at something else.
+func (f TrackFacts) differs(t events.Target) bool {
+	for n, v := range f.Told {
+		if n.Module == t.Module && !v.Same(t.Version) {
+			return true
+		}
+	}
+	return false
+}
+
+// merged gives the next batch of merges, with what was built of it.
+func (f TrackFacts) merged(t chain.Track) (Due, *events.Hold) {
+	batch := f.batch(t)
+	if len(batch) == 0 {
+		return Due{}, &events.Hold{Reason: events.HoldNothingNew, WaitsFor: "a merge"}
+	}
+	due := Due{Merges: batch}
+	newest := map[string]chain.Merge{}
+	for _, m := range batch { // oldest first: the last one stands
+		newest[m.Repository] = m
+	}
+	var lacking []string
+	for _, module := range t.Modules {
+		m, carried := newest[f.Modules[module].Repository]
+		if !carried {
+			continue
+		}
+		if b, ok := f.built(module, m); ok {
+			due.Targets = append(due.Targets, events.Target{Module: module, Version: events.Version{Reference: *b.Published, Build: b.ID, Commit: b.Commit}})
+		} else {
+			lacking = append(lacking, fmt.Sprintf("%s at %s", module, m.Commit))
+		}
+	}
+	if len(lacking) > 0 {
+		return Due{}, &events.Hold{Reason: events.HoldBuild, Count: len(lacking), WaitsFor: "a build that publishes " + strings.Join(lacking, ", ")}
+	}
+	return due, nil
+}
+
+// batch gives the merges of the track that go together, oldest first: one that goes alone, or all before the next that does.
+func (f TrackFacts) batch(t chain.Track) []chain.Merge {
+	carried := map[string]bool{}
+	for _, module := range t.Modules {
+		carried[f.Modules[module].Repository] = true
+	}
+	var waiting []chain.Merge
+	for _, m := range f.Merges {
+		if m.Stands() && m.Repository != "" && carried[m.Repository] {
+			waiting = append(waiting, m)
+		}
+	}
+	slices.SortFunc(waiting, func(a, b chain.Merge) int { return cmp.Or(a.Merged.Compare(b.Merged), cmp.Compare(a.Commit, b.Commit)) })
+	if len(waiting) > 0 && waiting[0].Alone {
+		return waiting[:1]
+	}
+	if at := slices.IndexFunc(waiting, func(m chain.Merge) bool { return m.Alone }); at >= 0 {
+		return waiting[:at]
+	}
+	return waiting
+}
+
+// built gives the newest build of a module that has published at a merge's commit.
+func (f TrackFacts) built(module string, m chain.Merge) (chain.Build, bool) {
+	var newest chain.Build
+	found := false
+	for _, b := range f.Builds {
+		if b.Module == module && b.Repository == m.Repository && b.Commit == m.Commit && b.Published != nil && (!found || b.At.After(newest.At)) {
+			newest, found = b, true
+		}
+	}
+	return newest, found
+}
