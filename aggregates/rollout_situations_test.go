@@ -66,6 +66,7 @@ func planSettings() map[string]setting {
 			x.payload = p
 		}}
 	}
+	// Case E21: what a plan ends is confirmed with its exact count.
 	ends := func(confirm *int) setting {
 		return setting{plan: func(s *shape) { s.steps[1].After, s.confirm = nil, confirm }}
 	}
@@ -165,6 +166,13 @@ func beginSettings() map[string]setting {
 		"it failed just now":    {plan: tries, facts: failed},
 		"it failed a while ago": {plan: tries, facts: func(x *scene) { failed(x); x.at(day.Add(minutes(5))) }},
 		"it ends what stands":   {plan: func(s *shape) { s.steps[0].After = nil }},
+		"it ends what stands, and failed to a while ago": {plan: func(s *shape) { tries(s); s.steps[0].After = nil }, facts: func(x *scene) {
+			gone := events.Seen{Node: "n1", Module: "web", Rollout: "r1"}
+			x.and(on(commands.RolloutRef("r1"), events.RolloutStepBegun{Tier: "first", StepName: stepOf("n1"), Attempt: 1}),
+				on(commands.AssignmentRef("n1", "web"), events.AssignmentEnded{Node: "n1", Module: "web", Rollout: "r1"}),
+				on(commands.AssignmentRef("n1", "web"), events.AssignmentRemoveFailed{Seen: gone}))
+			x.ended("n1", events.StepFailed, true).at(day.Add(minutes(5)))
+		}},
 		"it is a refresh, and nothing has changed": {plan: refresh, command: second.command, facts: func(x *scene) {
 			x.begun("n1", 1).ended("n1", events.StepDone, false)
 		}},

@@ -16,13 +16,6 @@ const (
 	nothing verdict = "unchanged"
 )
 
-// Verbs of the commands about a rollout, in the order it meets them.
-func verbs() []string {
-	return []string{
-		"plan", "approve", "start", "advance", "begin-step", "end-step", "settle", "retry-step", "block", "pause", "resume", "abort", "supersede",
-	}
-}
-
 // admit gives what a command meets by the state of the rollout alone: one of the verdicts, or the code of a refusal.
 func admit(s Status, verb string) verdict {
 	if s == Unknown {

@@ -39,7 +39,7 @@ func beginStep(w World, s State, c es.Command, p commands.BeginStep) ([]es.Keyed
 		return nil, es.Refuse(CodeExternal, fmt.Sprintf("node %s is managed by somebody else: no agent acts on it", p.Node), "settle the step, or plan without the node")
 	}
 	now := w.Assignment(p.Node, p.Module)
-	ours := now.Run().Rollout == p.ID
+	ours := now.HasRollout(p.ID)
 	right := same(now.At(), step.After)
 	switch {
 	case right && !step.Refresh && !ours:

@@ -97,6 +97,7 @@ func situations(begun, ended string) []Row {
 		{Running, "begin-step", "it failed just now", refused + CodeRetryDelay},
 		{Running, "begin-step", "it failed a while ago", begun},
 		{Running, "begin-step", "it ends what stands", "step-begun, assignment.ended"},
+		{Running, "begin-step", "it ends what stands, and failed to a while ago", "step-begun, assignment.ended"},
 		{Running, "begin-step", "it is a refresh, and nothing has changed", refused + CodeNothingToRefresh},
 		{Running, "begin-step", "it is a refresh, and something has changed", begun},
 		{Running, "begin-step", "the sender has lost the engine's lease", "fenced: " + CodeFenced},
