@@ -38,6 +38,7 @@ type planFlags struct {
 	asOf         time.Time
 	node, module string
 	strategy     string
+	track        string
 	id           string
 	reason       string
 	supersedes   []string
@@ -78,6 +79,7 @@ func (a *app) rolloutPlanCommand() *cobra.Command {
 	flags.StringVar(&p.node, "node", "", "with --as-of, only this `node`")
 	flags.StringVar(&p.module, "module", "", "with --as-of, only this `module`")
 	flags.StringVar(&p.strategy, "strategy", "", "a strategy `file`, or the name of a declared one")
+	flags.StringVar(&p.track, "track", "", "plan for this `track`, with its strategy unless another is given")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given := 0
 		for _, yes := range []bool{len(p.sets) > 0, p.commit != "", !p.asOf.IsZero()} {
@@ -90,11 +92,15 @@ func (a *app) rolloutPlanCommand() *cobra.Command {
 			return usagef("what shall it lead to? give --set, --commit or --as-of, one of them")
 		case p.asOf.IsZero() && p.node+p.module != "":
 			return usagef("--node and --module narrow what --as-of takes back: leave them out")
-		case p.strategy == "":
-			return usagef("how shall it walk? give --strategy with a file or a name")
+		case p.strategy == "" && p.track == "":
+			return usagef("how shall it walk? give --strategy with a file or a name, or --track")
 		}
 		return a.plan(cmd, p, func(ctx context.Context, s *session, f plan.Facts, r *plan.Request) (plan.Facts, error) {
 			var err error
+			if p.strategy, err = p.walk(ctx, s); err != nil {
+				return f, err
+			}
+			r.Track = p.track
 			if r.Strategy, r.StrategyName, err = a.strategyOf(ctx, s, p.strategy); err != nil {
 				return f, err
 			}
@@ -140,6 +146,15 @@ The way back is one tier, and faster than the way out. Give --strategy for anoth
 		})
 	}
 	return cmd
+}
+
+// walk gives the strategy that is asked for, or else that of the track.
+func (p *planFlags) walk(ctx context.Context, s *session) (string, error) {
+	if p.track == "" || p.strategy != "" {
+		return p.strategy, nil
+	}
+	t, err := chain.Get(ctx, s.reader, chain.Tracks, p.track)
+	return t.Value.Strategy, err
 }
 
 // wanted fills in what the flags ask for.
@@ -240,6 +255,11 @@ func (a *app) plan(cmd *cobra.Command, p *planFlags, fill func(context.Context, 
 		var confirm *int
 		if cmd.Flags().Changed("confirm-ends") {
 			confirm = &p.confirm
+		}
+		// The writer demands it too, but with the last part of the plan.
+		if confirm == nil && made.Ends > 0 || confirm != nil && *confirm != made.Ends {
+			err := errors.Newf("the plan ends %s", counted(made.Ends, "assignment"))
+			return errors.WithHintf(errors.Mark(err, errRefused), "if that is meant, give --confirm-ends %d", made.Ends)
 		}
 		return a.record(ctx, s, p, made, confirm)
 	})

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"catenary/chain"
+	"catenary/rollout/plan"
+)
+
+// fleet makes a module with three versions, and nodes that are told to run the first.
+func (c caller) fleet(module string, nodes ...string) {
+	c.t.Helper()
+	c.module(module)
+	for _, v := range []string{"1", "2", "3"} {
+		c.ok("record", "publication", module+"@"+v, "--module", module)
+	}
+	for _, n := range nodes {
+		c.node(n)
+		c.ok("assign", n, module, "--package", module+"@1")
+	}
+}
+
+// file writes a file for one test.
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const twoTiers = `tiers:
+  - name: first
+    selector: {nodes: [ra]}
+  - name: rest
+    selector: {nodes: [rb, rc]}
+    approval: true
+`
+
+// TestRolloutByHand plans, looks, starts, and walks by hand where the engine would: the commands that need none.
+func TestRolloutByHand(t *testing.T) {
+	t.Parallel()
+	c := on(t)
+	c.fleet("roll", "ra", "rb", "rc")
+	strategy := file(t, "two.yaml", twoTiers)
+	c.ok("strategy", "declare", "two", strategy)
+	if found := read[chain.Strategy](c, "get", "strategy", "two"); string(found.Strategy) != strings.TrimSpace(c.ok("strategy", "check", strategy).out) {
+		t.Errorf("stored is %s", found.Strategy)
+	}
+	c.ok("track", "declare", "rolls", "--module", "roll", "--strategy", "two", "--on", "manual")
+	if found := read[chain.Track](c, "get", "track", "rolls"); found.Strategy != "two" {
+		t.Errorf("the track is %+v", found)
+	}
+	if found := read[plan.Plan](c, "rollout", "plan", "--set", "roll=roll@2", "--track", "rolls", "--dry-run"); found.Head.Track != "rolls" || found.Head.StrategyName != "two" {
+		t.Errorf("for the track it is planned as %+v", found.Head)
+	}
+
+	// A plan that is only looked at, and one that changes nothing, leave nothing behind.
+	planned := read[plan.Plan](c, "rollout", "plan", "--set", "roll=roll@2", "--strategy", "two", "--as", "by hand", "--dry-run")
+	if len(planned.Steps) != 3 || planned.Steps[0].Node != "ra" {
+		t.Errorf("planned is %+v", planned)
+	}
+	if found := c.ok("rollout", "plan", "--set", "roll=roll@1", "--strategy", "two", "--as", "by hand"); !strings.Contains(found.out, "nothing to change") {
+		t.Errorf("with nothing to change it says %s", found.out)
+	}
+	c.must(exitNotFound, "rollout", "show", "by hand")
+
+	tree := c.ok("rollout", "plan", "--set", "roll=roll@2", "--strategy", "two", "--as", "by hand", "--reason", "try it")
+	const want = `rollout by hand
+  tier first: 1 step
+    ra roll: roll@1 → roll@2
+  tier rest: 2 steps
+    rb roll: roll@1 → roll@2
+    rc roll: roll@1 → roll@2
+  right already: 0
+`
+	if diff := cmp.Diff(want, tree.out); diff != "" || !strings.Contains(tree.err, "catenary rollout start 'by hand'") {
+		t.Errorf("the plan (-want +found):\n%s%s", diff, tree.err)
+	}
+	if found := c.ok("rollout", "why", "by hand"); !strings.Contains(found.out, "somebody to start it") {
+		t.Errorf("why is %s", found.out)
+	}
+	c.ok("rollout", "start", "by hand")
+	begin := func(node string) []string {
+		return []string{"send", "rollout", "begin-step", "--data", `{"id":"by hand","node":"` + node + `","module":"roll"}`}
+	}
+	c.ok(begin("ra")...)
+	c.must(exitRefused, begin("rb")...)
+	if found := read[chain.Assignment](c, "get", "assignment", "ra", "roll"); found.Rollout != "by hand" || found.Package.Version != "2" {
+		t.Errorf("ra is told %+v", found)
+	}
+	shown := read[chain.WholeRollout](c, "rollout", "show", "by hand")
+	if shown.State != chain.RolloutRunning || shown.Steps[0].State != "pending" || shown.Tiers[0].Counts.Pending != 1 {
+		t.Errorf("it is shown as %+v", shown)
+	}
+	if found := c.ok("rollout", "why", "by hand"); !strings.Contains(found.out, "pending") || !strings.Contains(found.out, "tier rest to be entered") {
+		t.Errorf("why is\n%s", found.out)
+	}
+	c.ok("rollout", "settle", "by hand", "ra", "roll", "--outcome", "done", "--reason", "looked at it")
+	c.must(exitRefused, begin("rb")...)
+	c.ok("rollout", "approve", "by hand")
+	c.ok("send", "rollout", "advance", "--data", `{"id":"by hand"}`)
+	c.ok("rollout", "pause", "by hand")
+	c.must(exitRefused, begin("rb")...)
+	c.ok("rollout", "resume", "by hand")
+	c.ok(begin("rb")...)
+	if found := c.ok("rollout", "ls"); !strings.Contains(found.out, "by hand") || !strings.Contains(found.out, "running") {
+		t.Errorf("the list is\n%s", found.out)
+	}
+	if found := c.ok("rollout", "show", "by hand"); !strings.Contains(found.out, "done (person): looked at it") || !strings.Contains(found.out, "rc roll: roll@1 → roll@2: waiting") {
+		t.Errorf("it is shown as\n%s", found.out)
+	}
+
+	// It goes back, as a rollout of its own; what it carried stays away until somebody lifts that.
+	c.must(exitUsage, "rollout", "rollback", "by hand")
+	back := read[plan.Plan](c, "rollout", "rollback", "by hand", "--reason", "logins break", "--as", "way back")
+	if len(back.Steps) != 2 || back.Steps[0].After.String() != "roll@1" {
+		t.Errorf("the way back is %+v", back)
+	}
+	if found := read[chain.Rollout](c, "get", "rollout", "by hand"); found.State != chain.RolloutAborted || found.RevertedBy != "way back" {
+		t.Errorf("the original is %+v", found)
+	}
+	if found := read[plan.Plan](c, "rollout", "plan", "--set", "roll=roll@2", "--strategy", "two", "--dry-run"); len(found.Steps) > 0 || found.LeftOut[0].Reason != plan.LeftVetoed {
+		t.Errorf("planned again it is %+v", found)
+	}
+	c.ok("rollout", "abort", "way back")
+	c.must(exitRefused, "rollout", "abort", "way back")
+	c.ok("track", "end", "rolls")
+	c.ok("strategy", "end", "two")
+	c.must(exitUsage, "rollout", "plan", "--set", "roll=roll@3", "--strategy", "two")
+}
+
+// TestPlanBackToAMoment plans nodes back to what they were told once; what was not there then ends, with the count confirmed.
+func TestPlanBackToAMoment(t *testing.T) {
+	t.Parallel()
+	c := on(t)
+	c.module("past")
+	c.node("pasta")
+	c.node("pastb")
+	for _, v := range []string{"1", "2"} {
+		c.ok("record", "publication", "past@"+v, "--module", "past")
+	}
+	c.ok("assign", "pasta", "past", "--package", "past@1", "--effective", "2026-05-01T00:00:00Z")
+	c.ok("assign", "pasta", "past", "--package", "past@2", "--effective", "2026-05-03T00:00:00Z")
+	c.ok("assign", "pastb", "past", "--package", "past@2", "--effective", "2026-05-03T00:00:00Z")
+	strategy := file(t, "all.yaml", "tiers:\n  - name: all\n")
+	args := []string{"rollout", "plan", "--as-of", "2026-05-02T00:00:00Z", "--module", "past", "--strategy", strategy, "--as", "restored"}
+	planned := read[plan.Plan](c, append(args, "--dry-run")...)
+	if len(planned.Steps) != 2 || planned.Ends != 1 || planned.Steps[0].After.String() != "past@1" || planned.Steps[1].After != nil {
+		t.Errorf("planned is %+v", planned)
+	}
+	if found := c.must(exitRefused, args...); !strings.Contains(found.err, "ends 1 assignment") {
+		t.Errorf("unconfirmed it says %s", found.err)
+	}
+	c.ok(append(args, "--confirm-ends", "1")...)
+	if found := read[chain.Rollout](c, "get", "rollout", "restored"); found.Changed != 2 || found.Ends != 1 || found.Times.Restores.IsZero() {
+		t.Errorf("recorded is %+v", found)
+	}
+	c.ok("rollout", "abort", "restored")
+}
+
+// TestPlanFromACommit plans what builds of a commit have published.
+func TestPlanFromACommit(t *testing.T) {
+	t.Parallel()
+	c := on(t)
+	c.fleet("built", "builta")
+	send := func(aggregate, verb string, data any) {
+		t.Helper()
+		body, err := json.Marshal(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.ok("send", aggregate, verb, "--data", string(body))
+	}
+	send("build", "ask", map[string]string{"id": "built-7", "module": "built", "repository": "git/built", "commit": "c7"})
+	send("build", "succeed", map[string]string{"id": "built-7"})
+	strategy := file(t, "all.yaml", "tiers:\n  - name: all\n")
+	args := []string{"rollout", "plan", "--commit", "git/built@c7", "--strategy", strategy, "--dry-run"}
+	c.must(exitRefused, args...)
+	send("build", "publish", map[string]any{"id": "built-7", "package": map[string]string{"name": "built", "version": "7"}})
+	c.ok("record", "publication", "built@7", "--build", "built-7")
+	found := read[plan.Plan](c, args...)
+	if len(found.Steps) != 1 || found.Steps[0].After.Build != "built-7" || found.Steps[0].After.Commit != "c7" {
+		t.Errorf("planned is %+v", found)
+	}
+}
+
+func TestPlansThatAreRefused(t *testing.T) {
+	t.Parallel()
+	c := on(t)
+	c.fleet("refused", "refuseda")
+	strategy := file(t, "all.yaml", "tiers:\n  - name: all\n")
+	bad := file(t, "bad.yaml", "tiers:\n  - name: all\n    bake: long\n")
+	circle := file(t, "circle.yaml", "tiers:\n  - {name: t1, after: [t2]}\n  - {name: t2, after: [t1]}\n")
+	for args, want := range map[string]struct {
+		code int
+		says string
+	}{
+		"rollout plan --strategy " + strategy:                                        {exitUsage, "--set, --commit or --as-of"},
+		"rollout plan --set refused=refused@2":                                       {exitUsage, "--strategy"},
+		"rollout plan --set refused=refused@2 --commit a@b --strategy x":             {exitUsage, "one of them"},
+		"rollout plan --set refused=refused@2 --node n --strategy x":                 {exitUsage, "--as-of"},
+		"rollout plan --set refused --strategy " + strategy:                          {exitUsage, "MODULE=NAME@VERSION"},
+		"rollout plan --set refused=refused@9 --strategy " + strategy:                {exitRefused, "not recorded as published: refused@9"},
+		"rollout plan --set refused=refused@2 --strategy no-such-strategy":           {exitNotFound, "no such file"},
+		"rollout plan --set refused=refused@2 --track no-such-track":                 {exitNotFound, "no-such-track"},
+		"rollout plan --set refused=refused@2 --strategy " + bad:                     {exitUsage, `bad.yaml:3: tiers[0].bake: "long"`},
+		"rollout plan --set refused=refused@2 --strategy " + circle:                  {exitUsage, "t1 after t2 after t1"},
+		"rollout plan --commit nobody@c1 --strategy " + strategy:                     {exitRefused, "has published anything"},
+		"rollout rollback no-such-rollout --reason x":                                {exitNotFound, "no-such-rollout"},
+		"strategy check " + bad:                                                      {exitUsage, "bad.yaml:3"},
+		"track declare t --module no-such-module --strategy no-such-strategy --on x": {exitUsage, "merge, publication, manual"},
+	} {
+		found := c.call(strings.Fields(args)...)
+		if found.code != want.code || !strings.Contains(found.err, want.says) {
+			t.Errorf("%s: exit code %d and\n%swant %d and %q", args, found.code, found.err, want.code, want.says)
+		}
+	}
+	if found := c.ok("strategy", "schema"); !json.Valid([]byte(found.out)) {
+		t.Errorf("the schema is %s", found.out)
+	}
+}
