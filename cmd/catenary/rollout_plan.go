@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"catenary/audit/when"
 	"catenary/chain"
 	"catenary/commands"
 	"catenary/es"
@@ -75,7 +76,7 @@ func (a *app) rolloutPlanCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&p.sets, "set", nil, "`MODULE=REFERENCE`: the module at a package or an artifact; once for each module")
 	flags.StringVar(&p.commit, "commit", "", "`REPOSITORY@SHA`: what builds of the commit have published")
-	flags.Var(timeFlag{a, &p.asOf}, "as-of", "what was told at this `time`: "+timesHelp)
+	a.timeVar(flags, &p.asOf, "as-of", "what was told at this `time`: "+when.Notation)
 	flags.StringVar(&p.node, "node", "", "with --as-of, only this `node`")
 	flags.StringVar(&p.module, "module", "", "with --as-of, only this `module`")
 	flags.StringVar(&p.strategy, "strategy", "", "a strategy `file`, or the name of a declared one")

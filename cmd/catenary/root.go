@@ -68,7 +68,6 @@ func (a *app) rootCommand() *cobra.Command {
 		a.upCommand(), a.repairCommand(), a.rebuildCommand(),
 		a.sendCommand(), a.recordCommand(), a.assignCommand(), a.unassignCommand(), a.importCommand(), a.parkedCommand(),
 		a.rolloutCommand(), a.strategyCommand(), a.trackCommand(),
-		a.rolloutCommand(), a.strategyCommand(), a.trackCommand(),
 		a.getCommand(), a.historyCommand(), a.receiptCommand(), a.verifyCommand(), a.projectionsCommand(), a.auditCommand(),
 		a.asOfCommand(), a.diffCommand(), a.blameCommand(), a.traceCommand(), a.logCommand(), a.reportCommand(), a.sqlCommand(), a.exportCommand(),
 		a.versionCommand(),
