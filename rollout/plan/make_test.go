@@ -306,7 +306,7 @@ func TestCommandsAreParts(t *testing.T) {
 		f := fleet()
 		r := set(target("shop", "r2"), target("pay", "r2"))
 		r.Strategy = events.Strategy{Tiers: []events.Tier{{Name: "all"}}}
-		for i := range rapid.IntRange(0, 800).Draw(t, "nodes") {
+		for i := range rapid.IntRange(0, 350).Draw(t, "nodes") {
 			n := strings.Repeat("x", rapid.IntRange(1, 200).Draw(t, "length")) + fmt.Sprint(i)
 			f.Nodes[n] = chain.Node{Node: n}
 			f.Told[name(n, "shop")], f.Told[name(n, "pay")] = pkg("shop", "r1"), pkg("pay", "r1")
