@@ -36,6 +36,20 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
+// TestRollouts has a chain of its own: freezes of other tests would hold what is planned here.
+func TestRollouts(t *testing.T) {
+	t.Parallel()
+	u := started(t, "--store", t.TempDir(), "--durability", "interval", "--no-audit")
+	for name, test := range map[string]func(*testing.T, caller){
+		"by hand": rolloutByHand, "back to a moment": planBackToAMoment, "from a commit": planFromACommit, "refused": plansThatAreRefused,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, caller{t: t, url: u.ready.NATS}) })
+	}
+	if code := u.stop(); code != exitOK {
+		t.Errorf("interrupted, it ends with %d:\n%s", code, u.stderr.String())
+	}
+}
+
 const twoTiers = `tiers:
   - name: first
     selector: {nodes: [ra]}
@@ -44,10 +58,8 @@ const twoTiers = `tiers:
     approval: true
 `
 
-// TestRolloutByHand plans, looks, starts, and walks by hand where the engine would: the commands that need none.
-func TestRolloutByHand(t *testing.T) {
-	t.Parallel()
-	c := on(t)
+// rolloutByHand plans, looks, starts, and walks by hand where the engine would: the commands that need none.
+func rolloutByHand(t *testing.T, c caller) {
 	c.fleet("roll", "ra", "rb", "rc")
 	strategy := file(t, "two.yaml", twoTiers)
 	c.ok("strategy", "declare", "two", strategy)
@@ -137,10 +149,8 @@ func TestRolloutByHand(t *testing.T) {
 	c.must(exitUsage, "rollout", "plan", "--set", "roll=roll@3", "--strategy", "two")
 }
 
-// TestPlanBackToAMoment plans nodes back to what they were told once; what was not there then ends, with the count confirmed.
-func TestPlanBackToAMoment(t *testing.T) {
-	t.Parallel()
-	c := on(t)
+// planBackToAMoment plans nodes back to what they were told once; what was not there then ends, with the count confirmed.
+func planBackToAMoment(t *testing.T, c caller) {
 	c.module("past")
 	c.node("pasta")
 	c.node("pastb")
@@ -166,10 +176,8 @@ func TestPlanBackToAMoment(t *testing.T) {
 	c.ok("rollout", "abort", "restored")
 }
 
-// TestPlanFromACommit plans what builds of a commit have published.
-func TestPlanFromACommit(t *testing.T) {
-	t.Parallel()
-	c := on(t)
+// planFromACommit plans what builds of a commit have published.
+func planFromACommit(t *testing.T, c caller) {
 	c.fleet("built", "builta")
 	send := func(aggregate, verb string, data any) {
 		t.Helper()
@@ -192,9 +200,7 @@ func TestPlanFromACommit(t *testing.T) {
 	}
 }
 
-func TestPlansThatAreRefused(t *testing.T) {
-	t.Parallel()
-	c := on(t)
+func plansThatAreRefused(t *testing.T, c caller) {
 	c.fleet("refused", "refuseda")
 	strategy := file(t, "all.yaml", "tiers:\n  - name: all\n")
 	bad := file(t, "bad.yaml", "tiers:\n  - name: all\n    bake: long\n")
