@@ -40,6 +40,8 @@ type item struct {
 	request dispatch.Request
 	outcome outcome
 	why     es.AnswerError
+	// version is the key's, as the last answer gave it.
+	version uint64
 	// last is the place of the last step with the same time in an unbroken row of them.
 	last int
 	// flying is set while an answer is awaited, sent once the step was sent to be done.
@@ -134,7 +136,7 @@ func (l *lane) launch(it *item) (expected *uint64) {
 
 // land takes a step's answer in. version is the key's as the answer gives it, 0 when it does not.
 func (l *lane) land(it *item, o outcome, why es.AnswerError, version uint64) {
-	it.flying = false
+	it.flying, it.version = false, version
 	l.flying--
 	switch {
 	case o == absent:
@@ -236,8 +238,14 @@ func (l *lane) settled(tell func(*item)) {
 func (l *lane) settle(it *item, tell func(*item)) {
 	switch it.outcome {
 	case accepted:
-		l.resumed = false
-		l.judgeLate(refused, tell)
+		// One whose answer was lost may have been an earlier run's all the same: then it stood already when those before it were
+		// found behind, and is what they were behind of.
+		l.resumed = len(l.late) > 0 && it.version <= l.late[0].version
+		if l.resumed {
+			l.judgeLate(repeated, tell)
+		} else {
+			l.judgeLate(refused, tell)
+		}
 	case repeated:
 		l.resumed = true
 		l.judgeLate(repeated, tell)
