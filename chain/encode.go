@@ -21,9 +21,9 @@ func (a *Assignment) raw() (string, *events.Raw) { return "provisioning", &a.Pro
 func (m *Merge) raw() (string, *events.Raw)      { return "event", &m.Event }
 func (s *Strategy) raw() (string, *events.Raw)   { return "strategy", &s.Strategy }
 
-// placeholder stands for a raw field while the rest of a record is encoded. The encoder never writes it by itself: no
+// standIn stands for a raw field while the rest of a record is encoded. The encoder never writes it by itself: no
 // record has a map of numbers, and inside of text the quotes would be escaped.
-var placeholder = []byte(`{"":0}`)
+var standIn = []byte(`{"":0}`)
 
 // Encode gives a record's JSON. Equal records give equal bytes; text comes back byte for byte, without HTML escapes, and a
 // field that was given as JSON stands in it as it was given, white space included. It gives errors for what has no such
@@ -36,7 +36,7 @@ func Encode[T any](record T) ([]byte, error) {
 			if !json.Valid(given) {
 				return nil, errors.Newf("encode %T: %s is not JSON", record, name)
 			}
-			*field = placeholder // the record is ours: it was passed by value
+			*field = standIn // the record is ours: it was passed by value
 		}
 	}
 	var buf bytes.Buffer
@@ -50,7 +50,7 @@ func Encode[T any](record T) ([]byte, error) {
 		return nil, errors.Newf("encode %T: it holds text that is not valid UTF-8, which would not come back byte for byte", record)
 	}
 	if len(given) > 0 {
-		out = bytes.Replace(out, placeholder, given, 1)
+		out = bytes.Replace(out, standIn, given, 1)
 	}
 	return out, nil
 }

@@ -85,7 +85,7 @@ func TestEncodeSplicesRawFieldsIn(t *testing.T) {
 			func() ([]byte, error) { return chain.Encode(chain.Build{ID: "b1", Manifest: given, At: at}) },
 			`{"id":"b1","manifest":` + string(given) + `,"at":"2026-05-07T10:00:00Z"}`,
 		},
-		"a raw field that looks like the placeholder": {
+		"a raw field that looks like what stands for one": {
 			func() ([]byte, error) { return chain.Encode(chain.Build{ID: "b1", Manifest: events.Raw(`{"":0}`)}) },
 			`{"id":"b1","manifest":{"":0}}`,
 		},

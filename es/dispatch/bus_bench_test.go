@@ -84,7 +84,7 @@ func median(of []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-func natsStore(b *testing.B, bus *estest.Bus) es.Store {
+func natsStore(b testing.TB, bus *estest.Bus) es.Store {
 	b.Helper()
 	nc := bus.Connect(b)
 	if err := natsstore.Ensure(b.Context(), nc, topology.Options{EventStoreBytes: benchStoreBytes}); err != nil {
