@@ -118,7 +118,7 @@ func (p *past) fill() {
 func longPast(b *testing.B, sync bool) (*nats.Conn, *natsstore.Store, *natsstore.Snapshots) {
 	b.Helper()
 	nc := estest.Server(b, sync).Connect(b)
-	options := topology.Options{}
+	options := topology.Options{EventStoreBytes: 4 << 30, BucketBytes: 1 << 30} // room for a million events, on any disk
 	if err := prepareWriter(b.Context(), nc, options); err != nil {
 		b.Fatal(err)
 	}
