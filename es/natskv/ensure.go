@@ -3,6 +3,7 @@ package natskv
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -28,7 +29,7 @@ func (e *ConfigError) Error() string {
 }
 
 // Ensure creates the stream behind a bucket, or checks that the one that exists is safe. A size limit that is lower than
-// asked for is raised; a higher one stays. It gives a [*ConfigError] for a bucket that is not safe, and errors marked
+// asked for is raised, and what is to be told of its values is told from then on; a higher limit stays, and so does what is told. It gives a [*ConfigError] for a bucket that is not safe, and errors marked
 // [es.ErrFull] or [es.ErrUnavailable].
 func Ensure(ctx context.Context, nc *nats.Conn, want jetstream.StreamConfig) error {
 	bucket, ok := strings.CutPrefix(want.Name, topology.BucketStream(""))
@@ -52,12 +53,18 @@ func Ensure(ctx context.Context, nc *nats.Conn, want jetstream.StreamConfig) err
 	if err := checkSafe(bucket, want, found); err != nil {
 		return err
 	}
-	if found.MaxBytes < 0 || found.MaxBytes >= want.MaxBytes {
+	low, silent := 0 <= found.MaxBytes && found.MaxBytes < want.MaxBytes, want.RePublish != nil && found.RePublish == nil
+	if !low && !silent {
 		return nil
 	}
-	found.MaxBytes = want.MaxBytes
+	if low {
+		found.MaxBytes = want.MaxBytes
+	}
+	if silent {
+		found.RePublish = want.RePublish
+	}
 	if _, err := js.UpdateStream(ctx, found); err != nil {
-		return natsstore.EnsureError(errors.Wrapf(err, "raise the limit of bucket %s to %d bytes", bucket, want.MaxBytes))
+		return natsstore.EnsureError(errors.Wrapf(err, "let bucket %s have %d bytes and tell of its values %v", bucket, found.MaxBytes, found.RePublish != nil))
 	}
 	return nil
 }
@@ -93,6 +100,7 @@ func checkSafe(bucket string, want, found jetstream.StreamConfig) error {
 		{"Sealed", false, found.Sealed, !found.Sealed},
 		{"Mirror", "none", found.Mirror, found.Mirror == nil},
 		{"Sources", "none", len(found.Sources), len(found.Sources) == 0},
+		{"RePublish", "none but to " + topology.ToldPrefix, found.RePublish, found.RePublish == nil || reflect.DeepEqual(found.RePublish, topology.Republish(bucket))},
 		{"SubjectTransform", "none", found.SubjectTransform, found.SubjectTransform == nil},
 	} {
 		if !f.holds {

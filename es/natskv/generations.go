@@ -95,9 +95,19 @@ func (g *Generations) Follow(ctx context.Context, view string, p project.Pointer
 		"remove those that nobody reads any more; the pointer, "+view+" in "+topology.BucketViews+", names the one that is read")
 }
 
-// Open makes or checks a generation's bucket, lets it take values, and gives access to it.
+// Open makes or checks the bucket of a generation that is being built, lets it take values, and gives access to it.
 func (g *Generations) Open(ctx context.Context, n project.Generation) (project.Bucket, error) {
 	if err := Ensure(ctx, g.nc, topology.Bucket(n.Bucket, g.options)); err != nil {
+		return nil, err
+	}
+	return Open(ctx, g.nc, n.Bucket)
+}
+
+// Serve makes or checks the bucket of the generation that is read, lets it take values and tell of them, and gives access to it.
+func (g *Generations) Serve(ctx context.Context, n project.Generation) (project.Bucket, error) {
+	c := topology.Bucket(n.Bucket, g.options)
+	c.RePublish = topology.Republish(n.Bucket)
+	if err := Ensure(ctx, g.nc, c); err != nil {
 		return nil, err
 	}
 	return Open(ctx, g.nc, n.Bucket)
@@ -112,7 +122,7 @@ func (g *Generations) Copied(ctx context.Context, n project.Generation, revision
 }
 
 // Fence sets the limit of a generation's bucket to what it holds: the server then refuses every further value, and the room
-// that was kept for it is free for others. [Generations.Open] raises the limit again.
+// that was kept for it is free for others. It tells of nothing more either. [Generations.Serve] undoes both.
 func (g *Generations) Fence(ctx context.Context, n project.Generation) error {
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
@@ -127,10 +137,10 @@ func (g *Generations) Fence(ctx context.Context, n project.Generation) error {
 		info := stream.CachedInfo()
 		c := info.Config
 		held := int64(max(info.State.Bytes, 1))
-		if c.MaxBytes > 0 && c.MaxBytes <= held {
+		if c.MaxBytes > 0 && c.MaxBytes <= held && c.RePublish == nil {
 			return nil
 		}
-		c.MaxBytes = held
+		c.MaxBytes, c.RePublish = held, nil
 		if _, err := g.js.UpdateStream(ctx, c); err != nil {
 			return fail(err)
 		}

@@ -43,8 +43,11 @@ func (w *worker) serve(ctx context.Context, e errand) error {
 		err = e.do(ctx)
 	}
 	e.done <- err
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case w.view == nil:
+		return errors.Wrap(errRetake, "the view's bucket is another one now")
 	}
 	return w.join(ctx)
 }

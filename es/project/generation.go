@@ -77,12 +77,15 @@ type Generations interface {
 	// Follow gives the generation that may follow on the present one, with a bucket's name that is not in use. It gives errors
 	// when there is none left.
 	Follow(ctx context.Context, view string, p Pointer) (Generation, error)
-	// Open gives access to a generation's bucket, and makes the bucket when it is not there. It gives errors marked [es.ErrFull]
-	// when there is no room for it.
+	// Open gives access to the bucket of a generation that is being built, and makes the bucket when it is not there. It gives errors
+	// marked [es.ErrFull] when there is no room for it.
 	Open(ctx context.Context, g Generation) (Bucket, error)
+	// Serve does the same for the generation that is read. Whatever is put into it from then on is told to whom it concerns, so it
+	// MUST be called before anything is put there after a switch, and for no generation that readers are not sent to.
+	Serve(ctx context.Context, g Generation) (Bucket, error)
 	// Copied returns when the copies of a generation's bucket that people read have the revision.
 	Copied(ctx context.Context, g Generation, revision uint64) error
-	// Fence lets a generation's bucket take nothing more, from whomever. Opening it again for writing undoes that.
+	// Fence lets a generation's bucket take nothing more, from whomever. Serving it again undoes that.
 	Fence(ctx context.Context, g Generation) error
 	// Retire gives back the room that is kept for a generation which is read no more. It stays readable.
 	Retire(ctx context.Context, g Generation) error
@@ -101,7 +104,7 @@ func (w *worker) locate(ctx context.Context) (moved bool, err error) {
 	if w.bucket != nil && p.Bucket == w.generation.Bucket {
 		return false, nil
 	}
-	bucket, err := w.cfg.Generations.Open(ctx, p.Generation)
+	bucket, err := w.cfg.Generations.Serve(ctx, p.Generation)
 	if err != nil {
 		return false, errors.Wrapf(err, "generation %d of view %s", p.Number, w.name)
 	}

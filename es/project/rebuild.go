@@ -247,13 +247,19 @@ func (b *rebuilding) handOver(ctx context.Context, p Pointer, builder *worker) e
 	if err := generations.Retire(ctx, p.Generation); err != nil {
 		b.cfg.Logger.Warn("the room of a former generation is still kept", "bucket", p.Bucket, "reason", err)
 	}
+	if _, err := generations.Serve(ctx, *p.Next); err != nil {
+		// Readers are there already. Who takes the view up serves it again, before anything is put into it.
+		b.cfg.Logger.Warn("a view is taken up from its new generation, which could not be served at once", "view", w.name, "bucket", p.Next.Bucket, "reason", err)
+		w.view = nil
+		return nil
+	}
 	w.succeed(builder)
 	return nil
 }
 
 // unfence lets the present generation go on.
 func (b *rebuilding) unfence(ctx context.Context, p Pointer) error {
-	_, err := b.cfg.Generations.Open(ctx, p.Generation)
+	_, err := b.cfg.Generations.Serve(ctx, p.Generation)
 	return errors.Wrapf(err, "let bucket %s go on", p.Bucket)
 }
 

@@ -60,6 +60,34 @@ func watch(t *testing.T, g *projecttest.Generations, view string, keys ...string
 	}
 }
 
+// inOrder makes sure that nobody was told of a value that is older than one told before of its key, and gives the last of each. The keys
+// of other views have other names.
+func inOrder(t *testing.T, g *projecttest.Generations) (heard map[string]project.Entry) {
+	t.Helper()
+	heard = map[string]project.Entry{}
+	for _, e := range g.Told() {
+		if e.Meta.Source.Sequence < heard[e.Key].Meta.Source.Sequence {
+			t.Errorf("key %s: the value of event %d is told after that of event %d", e.Key, e.Meta.Source.Sequence, heard[e.Key].Meta.Source.Sequence)
+		}
+		heard[e.Key] = e
+	}
+	return heard
+}
+
+// told makes sure that whoever heard what was told of a view's values, in order, has the newest of each key.
+func told(t *testing.T, g *projecttest.Generations, view string) {
+	t.Helper()
+	heard := inOrder(t, g)
+	for e, err := range g.Read(view).Entries(bounded(t)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last := heard[e.Key]; last.Meta.Source != e.Meta.Source || string(last.Value) != string(e.Value) {
+			t.Errorf("key %s: last told is %s of event %d, but it is %s of event %d", e.Key, last.Value, last.Meta.Source.Sequence, e.Value, e.Meta.Source.Sequence)
+		}
+	}
+}
+
 // load appends facts in a loop, a number of them at least, until it is told to end. It then gives the last event.
 func load(t *testing.T, s *memstore.Store) (end func() uint64) {
 	t.Helper()
@@ -115,6 +143,7 @@ func TestRebuildUnderLoad(t *testing.T) {
 			if state, err := g.Read("sums").State(bounded(t)); err != nil || p["sums"].Revision != state.Last {
 				t.Errorf("position %+v, state %+v, %v", p["sums"], state, err)
 			}
+			told(t, g, "sums")
 			if everything := entries(t, g.Of("everything")); uint64(len(everything)) != last {
 				t.Errorf("the other view has %d values of %d events", len(everything), last)
 			}
@@ -277,6 +306,11 @@ func TestKilledRebuild(t *testing.T) {
 			last := projecttest.Append(t, newRegistry(), s, thing("t1", added{By: 1}))
 			r.wait(last)
 			endWatch()
+			last = projecttest.Append(t, newRegistry(), s, thing("t1", added{By: 1}))
+			r.wait(last)
+			if heard := inOrder(t, g); heard["t1"].Meta.Source.Sequence != last {
+				t.Errorf("after the switch it tells of event %d, want %d", heard["t1"].Meta.Source.Sequence, last)
+			}
 			if pointed := g.Read("sums"); pointed.Name() != "sums-g2" {
 				t.Errorf("readers are sent to %s", pointed.Name())
 			}

@@ -78,7 +78,7 @@ func prepareProjector(ctx context.Context, nc *nats.Conn, options topology.Optio
 			return err
 		}
 		// Former generations are left as they are, and those that were removed are not made again.
-		if _, err := generations.Open(ctx, p.Generation); err != nil {
+		if _, err := generations.Serve(ctx, p.Generation); err != nil {
 			return err
 		}
 	}

@@ -45,6 +45,9 @@ type User struct {
 	Password string
 	// NKey is a public user nkey ("U…"). It excludes Name and Password, and is then itself what the writer sees.
 	NKey string
+	// Node makes the user an agent's: of what nodes are told it hears that of this one, and nothing else. It is the node's name as one
+	// token of a key. Empty for people and tools.
+	Node string
 }
 
 // ID is what the server puts into Nats-Request-Info as the user.
@@ -171,9 +174,8 @@ func (l Layout) opsAccount(w *configWriter) {
 	}
 	w.open("users: [")
 	w.line(userText(l.Mirrors))
-	perms := peoplePermissionsText()
 	for _, u := range l.People {
-		w.line(userText(u, perms))
+		w.line(userText(u, permissionsText(u)))
 	}
 	w.close("]")
 	w.open("imports: [")
@@ -211,7 +213,9 @@ func sharedServices() []string {
 }
 
 // sharedStreams are what the ledger tells the ops account unasked.
-func sharedStreams() []string { return []string{MirrorDeliverPrefix + ".>", OutcomePrefix + ".>"} }
+func sharedStreams() []string {
+	return []string{MirrorDeliverPrefix + ".>", OutcomePrefix + ".>", ToldPrefix + ".>"}
+}
 
 // mirrorCalls are the JetStream calls a mirror makes to its origin, below "$JS.API.". They name each bucket: with a
 // wildcard, whoever got hold of them could read or disturb the event stream.
@@ -238,6 +242,8 @@ func PeoplePublishDeny() []string {
 		"$JSC.>",
 		// What became of a command is for the ledger to tell.
 		OutcomePrefix + ".>",
+		// So is what a node is told.
+		ToldPrefix + ".>",
 		// The same calls under the name a JetStream domain would give them.
 		"$JS.*.API.>",
 	}, deniedCalls()...)
@@ -284,9 +290,18 @@ func PeopleSubscribeDeny() []string {
 	}
 }
 
-func peoplePermissionsText() string {
-	return "permissions: { publish: { deny: [" + quoteAll(PeoplePublishDeny()) +
-		"] }, subscribe: { deny: [" + quoteAll(PeopleSubscribeDeny()) + "] } }"
+// AgentSubscribeAllow lists all that the agent of a node may listen on: what the node is told, the answers to its own requests, and
+// what became of the commands it left in the inbox.
+func AgentSubscribeAllow(node string) []string {
+	return []string{ToldSubject(node, "*"), "_INBOX.>", OutcomePrefix + ".>"}
+}
+
+func permissionsText(u User) string {
+	subscribe := "deny: [" + quoteAll(PeopleSubscribeDeny()) + "]"
+	if u.Node != "" {
+		subscribe = "allow: [" + quoteAll(AgentSubscribeAllow(u.Node)) + "]"
+	}
+	return "permissions: { publish: { deny: [" + quoteAll(PeoplePublishDeny()) + "] }, subscribe: { " + subscribe + " } }"
 }
 
 func (l Layout) validate() error {
@@ -348,6 +363,9 @@ func validateOwn(field string, u User, name string) error {
 	if err := u.validate(); err != nil {
 		return err
 	}
+	if u.Node != "" {
+		return errors.Wrapf(ErrLayout, "user of %s is of node %q; it is of none", field, u.Node)
+	}
 	if u.NKey == "" && u.Name != name {
 		return errors.Wrapf(ErrLayout, "user of %s is named %q; it is always %q", field, u.Name, name)
 	}
@@ -355,6 +373,9 @@ func validateOwn(field string, u User, name string) error {
 }
 
 func (u User) validate() error {
+	if strings.ContainsFunc(u.Node, notOfToken) {
+		return errors.Wrapf(ErrLayout, "node %q of user %q is not a token of a key: letters, digits, _, - and =XX for every other byte", u.Node, u.ID())
+	}
 	if u.NKey != "" {
 		if u.Name != "" || u.Password != "" {
 			return errors.Wrapf(ErrLayout, "user %q has an nkey besides a name or password; give one or the other", u.Name)
@@ -374,6 +395,10 @@ func (u User) validate() error {
 		return err
 	}
 	return validateText("password of user "+u.Name, u.Password)
+}
+
+func notOfToken(r rune) bool {
+	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-' || r == '=')
 }
 
 func validateText(field, text string) error {

@@ -47,6 +47,31 @@ func TestAccountsAlone(t *testing.T) {
 	}
 }
 
+// The agent of a node hears of its node and of nothing else.
+func TestAgentPermissions(t *testing.T) {
+	t.Parallel()
+	l := layout()
+	l.People = append(l.People, User{Name: "agent", Password: "a", Node: "n=201"})
+	text, err := l.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `subscribe: { allow: ["told.n=201.*", "_INBOX.>", "catenary.outcome.>"] } }`; strings.Count(text, want) != 1 {
+		t.Errorf("lacks %q:\n%s", want, text)
+	}
+	for _, node := range []string{"n 1", "n.1", "*", ">", "é"} {
+		l.People[1].Node = node
+		if _, err := l.Config(); !errors.Is(err, ErrLayout) {
+			t.Errorf("node %q: %v", node, err)
+		}
+	}
+	l = layout()
+	l.Ledger.Node = "n1"
+	if _, err := l.Config(); !errors.Is(err, ErrLayout) {
+		t.Errorf("the ledger's user is an agent: %v", err)
+	}
+}
+
 func TestMirrorsLater(t *testing.T) {
 	t.Parallel()
 	for later, want := range map[bool]int{false: 2, true: 1} {

@@ -38,6 +38,19 @@ func GenerationOf(bucket string) (view string, n int, ok bool) {
 	return "", 0, false
 }
 
+// Republish says what is told of the values that are put into a bucket, to whom it concerns, as they are stored; nil for nothing. Of a view
+// only the generation that is read may republish. What the projector keeps beside the records has keys of another shape and is
+// not told.
+func Republish(bucket string) *jetstream.RePublish {
+	if view, _, _ := GenerationOf(bucket); view != BucketAssignments {
+		return nil
+	}
+	return &jetstream.RePublish{
+		Source:      BucketSubject(bucket, "*.*"),
+		Destination: ToldSubject("{{wildcard(1)}}", "{{wildcard(2)}}"),
+	}
+}
+
 // copied lists every bucket that the account of people may copy: each generation of those that are mirrored.
 func copied() []string {
 	var buckets []string

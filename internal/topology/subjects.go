@@ -25,6 +25,8 @@ const (
 	ParkedPrefix = "catenary.parked"
 	// OutcomePrefix starts the subject on which a kept command's receipt is told: catenary.outcome.<command id>.
 	OutcomePrefix = "catenary.outcome"
+	// ToldPrefix starts the subject on which a node hears of each value of its assignments: told.<node>.<module>.
+	ToldPrefix = "told"
 	// InboxStoredPrefix starts the subjects of the inbox's stream: inbox.<aggregate>.<key>. Nobody outside the ledger reaches it.
 	InboxStoredPrefix = "inbox"
 	// ParkedStoredPrefix starts the subjects of the stream of parked commands: parked.<id>.
@@ -56,6 +58,10 @@ func CommandSubject(aggregate, verb string) string {
 
 // QuerySubject is the subject a query is sent to.
 func QuerySubject(name string) string { return QueryPrefix + "." + name }
+
+// ToldSubject is the subject on which a node hears of a module's assignment. Both are tokens of a key; as the module, "*" stands for
+// all of them.
+func ToldSubject(node, module string) string { return ToldPrefix + "." + node + "." + module }
 
 // ProjectorSubject is the subject on which the projector is asked to do something.
 func ProjectorSubject(name string) string { return ProjectorPrefix + "." + name }

@@ -23,14 +23,17 @@ type Generations struct {
 	pointers map[string]project.Pointer
 	buckets  map[string]*Generational
 	calls    []string
+	told     []project.Entry
 }
 
 // Generational is the bucket of a generation.
 type Generational struct {
 	Bucket
+	of     *Generations
 	name   string
 	mu     sync.Mutex
 	fenced bool
+	tells  bool
 }
 
 // Name is the bucket's name.
@@ -45,7 +48,13 @@ func (g *Generational) Put(ctx context.Context, after uint64, key string, value 
 		p.Resolve(errors.Mark(errors.Newf("bucket %s takes nothing more", g.name), es.ErrFull))
 		return p
 	}
-	return g.Bucket.Put(ctx, after, key, value, meta)
+	p := g.Bucket.Put(ctx, after, key, value, meta)
+	if g.tells && p.Err() == nil {
+		g.of.mu.Lock()
+		defer g.of.mu.Unlock()
+		g.of.told = append(g.of.told, project.Entry{Key: key, Value: value, Revision: after + 1, Meta: meta})
+	}
+	return p
 }
 
 // Of gives the bucket of a name, which is made when it is not there.
@@ -57,10 +66,17 @@ func (g *Generations) Of(bucket string) *Generational {
 	}
 	b := g.buckets[bucket]
 	if b == nil {
-		b = &Generational{name: bucket}
+		b = &Generational{of: g, name: bucket}
 		g.buckets[bucket] = b
 	}
 	return b
+}
+
+// Told lists what was told of the values that were put, in this order.
+func (g *Generations) Told() []project.Entry {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.told)
 }
 
 // Calls lists the calls so far.
@@ -143,6 +159,17 @@ func (g *Generations) Open(ctx context.Context, n project.Generation) (project.B
 	})
 }
 
+// Serve gives the bucket of the generation that is read, which takes values and tells of them.
+func (g *Generations) Serve(ctx context.Context, n project.Generation) (project.Bucket, error) {
+	b := g.Of(n.Bucket)
+	return b, g.call("serve", func() error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.fenced, b.tells = false, true
+		return unavailable(ctx)
+	})
+}
+
 // Copied returns at once: there are no copies.
 func (g *Generations) Copied(ctx context.Context, _ project.Generation, _ uint64) error {
 	return g.call("copied", func() error { return unavailable(ctx) })
@@ -154,7 +181,7 @@ func (g *Generations) Fence(ctx context.Context, n project.Generation) error {
 	return g.call("fence", func() error {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.fenced = true
+		b.fenced, b.tells = true, false
 		return unavailable(ctx)
 	})
 }
