@@ -37,5 +37,8 @@ type Witness struct {
 	Event    string `json:"event,omitempty"`
 }
 
+// BucketWitness is the name of a bucket as a witness: its newest value comes from an event.
+func BucketWitness(bucket string) string { return "bucket " + bucket }
+
 func (WriterStarted) isWriter()      {}
 func (WriterLossAccepted) isWriter() {}

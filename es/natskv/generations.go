@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"catenary/es"
 	"catenary/es/natsstore"
 	"catenary/es/project"
 	"catenary/internal/topology"
@@ -30,11 +31,12 @@ type Generations struct {
 	options  topology.Options
 	copies   Copies
 	pointers *KeyValue
+	marks    *KeyValue
 }
 
 var _ project.Generations = (*Generations)(nil)
 
-// OpenGenerations makes or checks the bucket of pointers and gives access to the generations, on a connection of the ledger's
+// OpenGenerations makes or checks the bucket of pointers and that of marks and gives access to the generations, on a connection of the ledger's
 // account. Copies is nil where nobody keeps any. It gives the errors of [Ensure].
 func OpenGenerations(ctx context.Context, nc *nats.Conn, options topology.Options, copies Copies) (*Generations, error) {
 	js, err := jetstream.New(nc)
@@ -48,7 +50,14 @@ func OpenGenerations(ctx context.Context, nc *nats.Conn, options topology.Option
 	if err != nil {
 		return nil, err
 	}
-	return &Generations{nc: nc, js: js, options: options, copies: copies, pointers: pointers}, nil
+	if err := Ensure(ctx, nc, topology.Marks(options)); err != nil {
+		return nil, err
+	}
+	marks, err := OpenKeyValue(ctx, nc, topology.BucketMarks)
+	if err != nil {
+		return nil, err
+	}
+	return &Generations{nc: nc, js: js, options: options, copies: copies, pointers: pointers, marks: marks}, nil
 }
 
 // Pointer gives a view's pointer.
@@ -80,14 +89,12 @@ func (g *Generations) Follow(ctx context.Context, view string, p project.Pointer
 	for step := 1; step < topology.MaxGenerations; step++ {
 		n := (p.Number-1+step)%topology.MaxGenerations + 1
 		bucket := topology.Generation(view, n)
-		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-		_, err := g.js.Stream(ctx, topology.BucketStream(bucket))
-		cancel()
+		_, err := g.look(ctx, bucket)
 		switch {
 		case errors.Is(err, jetstream.ErrStreamNotFound):
 			return project.Generation{Number: n, Bucket: bucket}, nil
 		case err != nil:
-			return project.Generation{}, natsstore.ReadError(errors.Wrapf(err, "look for bucket %s", bucket))
+			return project.Generation{}, err
 		}
 	}
 	return project.Generation{}, errors.WithHint(
@@ -113,12 +120,92 @@ func (g *Generations) Serve(ctx context.Context, n project.Generation) (project.
 	return Open(ctx, g.nc, n.Bucket)
 }
 
+// reservedKey is where the marks say which view has the room for a new generation. No view has such a name.
+const reservedKey = "/reserved"
+
+// reservation says which generation of which view has the room. It is safe to lose: two that build at once may then lack room, and try
+// again.
+type reservation struct {
+	View   string `json:"view"`
+	Bucket string `json:"bucket"`
+}
+
+// Reserve gives the room for a new generation to a view. Who has it keeps it until its pointer names that generation as the next no more.
+func (g *Generations) Reserve(ctx context.Context, view string, n project.Generation) error {
+	want := reservation{View: view, Bucket: n.Bucket}
+	value, err := json.Marshal(want)
+	if err != nil {
+		return errors.Wrapf(err, "room for bucket %s", n.Bucket)
+	}
+	for {
+		have, revision, err := g.reserved(ctx)
+		if err != nil || have == want {
+			return err
+		}
+		if have.View != view && have.View != "" {
+			p, err := g.Pointer(ctx, have.View)
+			if err != nil {
+				return err
+			}
+			if p.Next != nil && p.Next.Bucket == have.Bucket {
+				return errors.Mark(errors.Newf("room for bucket %s: bucket %s is being built, and there is room for one new generation at a time", n.Bucket, have.Bucket), project.ErrNoRoom)
+			}
+		}
+		err = g.marks.publish(ctx, reservedKey, value, nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(revision, 10)}})
+		if !errors.Is(err, es.ErrConflict) {
+			return err
+		}
+	}
+}
+
+func (g *Generations) reserved(ctx context.Context) (have reservation, revision uint64, err error) {
+	m, err := g.marks.newest(ctx, g.marks.prefix+reservedKey)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return have, 0, nil
+	}
+	if err != nil {
+		return have, 0, natsstore.ReadError(errors.Wrap(err, "room for a new generation"))
+	}
+	return have, m.Sequence, errors.Wrap(json.Unmarshal(m.Data, &have), "room for a new generation")
+}
+
+// List gives the generations of a view whose buckets are there.
+func (g *Generations) List(ctx context.Context, view string) ([]project.Stored, error) {
+	var all []project.Stored
+	for n := 1; n <= topology.MaxGenerations; n++ {
+		bucket := topology.Generation(view, n)
+		info, err := g.look(ctx, bucket)
+		switch {
+		case errors.Is(err, jetstream.ErrStreamNotFound):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		s := project.Stored{Generation: project.Generation{Number: n, Bucket: bucket}, Values: info.State.LastSeq, Changed: info.Created}
+		if info.State.LastTime.After(s.Changed) {
+			s.Changed = info.State.LastTime
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+func (g *Generations) look(ctx context.Context, bucket string) (*jetstream.StreamInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	stream, err := g.js.Stream(ctx, topology.BucketStream(bucket))
+	if err != nil {
+		return nil, natsstore.ReadError(errors.Wrapf(err, "look for bucket %s", bucket))
+	}
+	return stream.CachedInfo(), nil
+}
+
 // Copied waits for the copy of a generation's bucket, where copies are kept.
 func (g *Generations) Copied(ctx context.Context, n project.Generation, revision uint64) error {
 	if g.copies == nil {
 		return nil
 	}
-	return errors.Wrapf(g.copies.Follow(ctx, n.Bucket, revision), "copy of bucket %s", n.Bucket)
+	return natsstore.EnsureError(errors.Wrapf(g.copies.Follow(ctx, n.Bucket, revision), "copy of bucket %s", n.Bucket))
 }
 
 // Fence sets the limit of a generation's bucket to what it holds: the server then refuses every further value, and the room

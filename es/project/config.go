@@ -20,6 +20,9 @@ const (
 	DefaultMarkInterval = time.Second
 	// DefaultCheckInterval is how often an idle view looks whether its bucket still ends where it left it.
 	DefaultCheckInterval = 5 * time.Second
+	// DefaultMaxHandOver is how long a view may stand still while it is handed over to a new generation, of which all but the last
+	// values are there by then. A copy follows within milliseconds.
+	DefaultMaxHandOver = 10 * time.Second
 	// DefaultMaxHold is how long the reader waits for a view that takes nothing. A busy view takes its next event within
 	// milliseconds; one whose bucket does not answer would hold up all others.
 	DefaultMaxHold = 2 * time.Second
@@ -36,6 +39,8 @@ type Config struct {
 	Views    []ViewSpec
 	// Orders says where people's decisions about views are. Nil means that nobody decides about them.
 	Orders *Orders
+	// Losses says where it stands that a loss of events was accepted. Nil means that none ever is.
+	Losses *Losses
 	// Marks keeps how far each view has read. Nil means that views which seldom write a value read more again at a start.
 	Marks Marks
 	// Generations keeps the buckets of views whose ViewSpec names none, so that one can follow on another. Nil means that a
@@ -54,6 +59,8 @@ type Config struct {
 	MarkInterval time.Duration
 	// CheckInterval is how often an idle view looks at its bucket's end. Zero means DefaultCheckInterval.
 	CheckInterval time.Duration
+	// MaxHandOver bounds for how long a view stands still while it is handed over to a new generation. Zero means DefaultMaxHandOver.
+	MaxHandOver time.Duration
 	// MaxHold is how long the reader waits for a view that takes nothing. Zero means DefaultMaxHold.
 	MaxHold time.Duration
 }
@@ -121,6 +128,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.CheckInterval <= 0 {
 		c.CheckInterval = DefaultCheckInterval
+	}
+	if c.MaxHandOver <= 0 {
+		c.MaxHandOver = DefaultMaxHandOver
 	}
 	if c.MaxHold <= 0 {
 		c.MaxHold = DefaultMaxHold

@@ -35,6 +35,15 @@ type Pointer struct {
 	Revision uint64 `json:"-"`
 }
 
+// Stored is a generation whose bucket is there.
+type Stored struct {
+	Generation
+	// Values is the revision of its newest value.
+	Values uint64
+	// Changed is when it was made, or last got a value.
+	Changed time.Time
+}
+
 // FirstPointer is the pointer of a view that has never had but one bucket, which has the view's own name.
 func FirstPointer(view string) Pointer {
 	return Pointer{Generation: Generation{Number: 1, Bucket: view}}
@@ -83,6 +92,11 @@ type Generations interface {
 	// Serve does the same for the generation that is read. Whatever is put into it from then on is told to whom it concerns, so it
 	// MUST be called before anything is put there after a switch, and for no generation that readers are not sent to.
 	Serve(ctx context.Context, g Generation) (Bucket, error)
+	// Reserve gives the room for a new generation to one that the view's pointer names as the next. It gives errors marked [ErrNoRoom]
+	// while that of another view has it and is still being built, whichever projector does so.
+	Reserve(ctx context.Context, view string, g Generation) error
+	// List gives the generations of a view whose buckets are there, by number.
+	List(ctx context.Context, view string) ([]Stored, error)
 	// Copied returns when the copies of a generation's bucket that people read have the revision.
 	Copied(ctx context.Context, g Generation, revision uint64) error
 	// Fence lets a generation's bucket take nothing more, from whomever. Serving it again undoes that.

@@ -45,13 +45,9 @@ func (w *worker) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	head, err := es.HeadAt(ctx, w.cfg.Store, at.event)
+	head, at, err := w.headAt(ctx, at)
 	if err != nil {
 		return err
-	}
-	if at.marked != nil && at.marked.Hash != head.Hash {
-		return stopf("the mark of view %s was left over another stream: event %d had the hash %.16s…, now it has %.16s…; restore the right stream, or build the bucket anew",
-			w.name, at.event, at.marked.Hash, head.Hash)
 	}
 	if err := w.loadValues(ctx, view, at); err != nil {
 		return err
@@ -65,8 +61,8 @@ func (w *worker) load(ctx context.Context) error {
 	w.track.takeUp(Progress{Event: at.event, Revision: at.revision, Bucket: w.generation.Bucket})
 	w.track.parkedBy(view)
 	w.openAhead(ctx, tail.Revision)
-	if w.unfinished != nil {
-		w.runner.goOn(w)
+	if w.renewal.refused = ""; w.unfinished != nil {
+		w.runner.goOn(ctx, w)
 	}
 	return w.obey(ctx)
 }
@@ -77,6 +73,7 @@ type foothold struct {
 	revision uint64
 	last     uint64 // the event of the bucket's last value
 	marked   *mark  // the mark that the event was taken from, if so
+	valued   uint64 // the event without that mark
 }
 
 // placeOf finds where to go on over a bucket with that last value. When not all of the last event's values stand, it is
@@ -86,8 +83,8 @@ func (w *worker) placeOf(ctx context.Context, view View, state BucketState, tail
 	at := foothold{event: tail.Meta.Position.Sequence, revision: tail.Revision, last: tail.Meta.Position.Sequence}
 	if tail.Revision > 0 {
 		if at.event > streamTail {
-			return at, stopf("the bucket %s has come to event %d, but the stream ends at event %d: it is an older copy, or has lost its end; restore the right stream, or build the bucket anew",
-				w.name, at.event, streamTail)
+			return at, w.contradicted(ctx, tail, stopf("the bucket %s has come to event %d, but the stream ends at event %d: it is an older copy, or has lost its end; restore the right stream, or build the bucket anew",
+				w.name, at.event, streamTail))
 		}
 		if err := w.checkSource(ctx, tail); err != nil {
 			return at, err
@@ -97,6 +94,9 @@ func (w *worker) placeOf(ctx context.Context, view View, state BucketState, tail
 	switch {
 	case state.Deleted > 0:
 		return at, wornf("%d of the %d values in the bucket %s are missing: it was damaged or changed by hand; build it anew", state.Deleted, state.Last, w.name)
+	case tail.Revision > 0 && tail.Meta.Fold > view.Version():
+		return at, newerf("the bucket %s was written by version %d of its view, this program has version %d: run the newer program, or, if it is to be this one, build the bucket anew",
+			w.name, tail.Meta.Fold, view.Version())
 	case tail.Revision > 0 && tail.Meta.Fold != view.Version():
 		return at, wornf("the bucket %s was written by version %d of its view, this program has version %d: build it anew", w.name, tail.Meta.Fold, view.Version())
 	case tail.Revision > 0:
@@ -115,11 +115,36 @@ func (w *worker) placeOf(ctx context.Context, view View, state BucketState, tail
 	case !ok || m.Event <= at.event:
 		return at, nil
 	case m.Event > streamTail:
-		return at, stopf("the view %s has read up to event %d, but the stream ends at event %d: it is an older copy, or has lost its end; restore the right stream, or build the bucket anew",
-			w.name, m.Event, streamTail)
+		return at, w.markContradicted(ctx, m, stopf("the view %s has read up to event %d, but the stream ends at event %d: it is an older copy, or has lost its end; restore the right stream, or build the bucket anew",
+			w.name, m.Event, streamTail))
 	}
-	at.event, at.marked = m.Event, &m
+	at.valued, at.event, at.marked = at.event, m.Event, &m
 	return at, nil
+}
+
+// headAt gives the head at the foothold. A mark of before a loss that was accepted counts for nothing: without it the view reads more again.
+func (w *worker) headAt(ctx context.Context, at foothold) (es.Head, foothold, error) {
+	head, err := es.HeadAt(ctx, w.cfg.Store, at.event)
+	if err != nil || at.marked == nil || at.marked.Hash == head.Hash {
+		return head, at, err
+	}
+	err = w.markContradicted(ctx, *at.marked, stopf("the mark of view %s was left over another stream: event %d had the hash %.16s…, now it has %.16s…; restore the right stream, or build the bucket anew",
+		w.name, at.event, at.marked.Hash, head.Hash))
+	if err != nil {
+		return head, at, err
+	}
+	at.event, at.marked = at.valued, nil
+	head, err = es.HeadAt(ctx, w.cfg.Store, at.event)
+	return head, at, err
+}
+
+// markContradicted makes a stop of a mark that has seen other events than the stream has, unless the loss of those was accepted.
+func (w *worker) markContradicted(ctx context.Context, m mark, stop error) error {
+	_, event, err := w.cfg.accepted(ctx, func(l Loss) bool { return l.Found < m.Event })
+	if err == nil && event == 0 {
+		err = stop
+	}
+	return err
 }
 
 // checkSource makes sure that the bucket was derived from this very stream.
@@ -127,7 +152,7 @@ func (w *worker) checkSource(ctx context.Context, tail Entry) error {
 	source := tail.Meta.Source
 	m, err := w.cfg.Store.Get(ctx, source.Sequence)
 	if errors.Is(err, es.ErrNotFound) {
-		return stopf("value %d of the bucket %s comes from event %d, which the stream does not have: restore the right stream, or build the bucket anew", tail.Revision, w.name, source.Sequence)
+		return w.contradicted(ctx, tail, stopf("value %d of the bucket %s comes from event %d, which the stream does not have: restore the right stream, or build the bucket anew", tail.Revision, w.name, source.Sequence))
 	}
 	if err != nil {
 		return err
@@ -137,8 +162,8 @@ func (w *worker) checkSource(ctx context.Context, tail Entry) error {
 		return stopAt(source.Sequence, e.Type, err)
 	}
 	if e.ID != source.ID {
-		return stopf("value %d of the bucket %s comes from event %d with the id %s, but the stream's event %d has the id %s: it is another stream; restore the right one, or build the bucket anew",
-			tail.Revision, w.name, source.Sequence, source.ID, source.Sequence, e.ID)
+		return w.contradicted(ctx, tail, stopf("value %d of the bucket %s comes from event %d with the id %s, but the stream's event %d has the id %s: it is another stream; restore the right one, or build the bucket anew",
+			tail.Revision, w.name, source.Sequence, source.ID, source.Sequence, e.ID))
 	}
 	return nil
 }

@@ -57,6 +57,7 @@ func newRegistry() *es.Registry {
 	es.Register[spread](r, "thing.spread.v1")
 	es.Register[looked](r, "thing.looked.v1")
 	es.Register[spoilt](r, "thing.spoilt.v1")
+	es.Register[lossAccepted](r, "keeper.loss-accepted.v1")
 	es.Register[paused](r, "order.paused.v1")
 	es.Register[resumed](r, "order.resumed.v1")
 	es.Register[skipped](r, "order.skipped.v1")

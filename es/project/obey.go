@@ -12,13 +12,16 @@ func (w *worker) order(change func(*Control) *Control) {
 		before := w.control.Load()
 		after := change(before)
 		if after == before {
-			return
+			break
 		}
 		if w.control.CompareAndSwap(before, after) {
 			w.track.decide(after)
 			w.nudge()
-			return
+			break
 		}
+	}
+	if builder := w.builder.Load(); builder != nil {
+		builder.order(change)
 	}
 }
 

@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/cockroachdb/errors"
 
@@ -36,33 +37,6 @@ func (r *Runner) rebuild(w *worker, o RebuildOptions, reason string) (*Work, err
 	})
 }
 
-// goOn goes on with a generation that was being built when whoever built it ended. Without it the present one serves.
-func (r *Runner) goOn(w *worker) {
-	if _, err := r.rebuild(w, RebuildOptions{Anew: true}, w.unfinished.Reason); err != nil {
-		r.cfg.Logger.Warn("a generation that was begun is not built further", "view", w.name, "bucket", w.unfinished.Bucket, "reason", err)
-	}
-}
-
-// renew builds a new generation for a view that can't go on with the present one, and stops it when that fails.
-func (r *Runner) renew(ctx context.Context, w *worker, stop *stopError) {
-	k, err := r.rebuild(w, RebuildOptions{Anew: true}, stop.reason.Error())
-	if err != nil {
-		w.track.halt(&stopError{reason: errors.CombineErrors(stop.reason, err)}, r.cfg.Clock())
-		return
-	}
-	w.track.renew("a new generation of its bucket is being built: " + stop.reason.Error())
-	r.works.group.Go(func() {
-		select {
-		case <-k.done:
-		case <-ctx.Done():
-			return
-		}
-		if _, err := k.Result(); err != nil && ctx.Err() == nil {
-			w.track.halt(&stopError{reason: err}, r.cfg.Clock())
-		}
-	})
-}
-
 // rebuilding is a rebuild at work.
 type rebuilding struct {
 	cfg     *Config
@@ -89,11 +63,36 @@ func (b *rebuilding) run(ctx context.Context, reason string) error {
 	return b.build(ctx)
 }
 
-// build fills the next generation and hands the view over to it.
+// build fills the next generation and hands the view over to it, when there is room for it: one generation is built at a time, also where
+// several projectors run.
 func (b *rebuilding) build(ctx context.Context) error {
 	if b.cfg.Generations == nil {
 		return errors.Newf("%s; a new generation of the bucket is needed, but this projector keeps none", b.result.Anew)
 	}
+	_, asked := b.worker.present()
+	if asked.Bucket == "" { // the view was not taken up yet
+		p, err := b.cfg.Generations.Pointer(ctx, b.worker.name)
+		if err != nil {
+			return err
+		}
+		asked = p.Generation
+	}
+	for {
+		err := b.buildInTurn(ctx, asked)
+		if !errors.Is(err, ErrNoRoom) {
+			return err
+		}
+		b.work.at(StageWaiting, 0, nil)
+		b.cfg.Logger.Info("a new generation waits for its turn", "view", b.worker.name, "reason", err)
+		if !b.pace.wait(ctx, maxPause) {
+			return ctx.Err()
+		}
+	}
+}
+
+// buildInTurn builds the generation that follows on the one for which it was asked, if nobody else has done so meanwhile. It gives errors
+// marked [ErrNoRoom] while that of another view is being built elsewhere.
+func (b *rebuilding) buildInTurn(ctx context.Context, asked Generation) error {
 	works := &b.worker.runner.works
 	if err := works.await(ctx); err != nil {
 		return err
@@ -101,18 +100,30 @@ func (b *rebuilding) build(ctx context.Context) error {
 	defer works.leave()
 	if paused := b.worker.control.Load().Paused; paused != nil {
 		// Asked before the next generation is made known: one that was would be built, unasked, as soon as the view goes on.
-		return errors.Mark(errors.Newf("the view is paused since event %d (%s), and a new generation needs it to go on; resume it first", paused.Order, paused.Reason), ErrStopped)
+		return errors.Mark(errors.Mark(errors.Newf("the view is paused since event %d (%s), and a new generation needs it to go on; resume it first", paused.Order, paused.Reason), ErrStopped), errPaused)
 	}
-	p, builder, err := b.begin(ctx)
+	p, builder, err := b.begin(ctx, asked)
 	if err != nil {
 		return err
 	}
+	if builder == nil {
+		b.result.Bucket, b.result.Generation = p.Bucket, &p.Generation
+		b.worker.nudge() // if it waits for this, it goes on with what there is
+		return nil
+	}
 	defer builder.closeAhead()
+	// From here on the builder hears of every order; those of before it has read itself.
+	b.worker.builder.Store(builder)
+	defer b.worker.builder.Store(nil)
+	if err := builder.readOrders(ctx); err != nil {
+		return err
+	}
 	b.cfg.Logger.Info("a new generation of a bucket is being built", "view", b.worker.name, "bucket", p.Next.Bucket, "reason", p.Next.Reason)
 	if err := builder.fill(ctx, b.work); err != nil {
 		return err
 	}
 	// The copies may need long for what was built. What follows after that is short.
+	b.work.at(StageCopying, builder.head.Sequence, func() uint64 { return builder.track.get().Event })
 	if err := b.cfg.Generations.Copied(ctx, *p.Next, builder.confirmed); err != nil {
 		return err
 	}
@@ -126,21 +137,22 @@ func (b *rebuilding) build(ctx context.Context) error {
 	return nil
 }
 
-// begin finds the next generation, or makes it known that there is one, and takes it up.
-func (b *rebuilding) begin(ctx context.Context) (Pointer, *worker, error) {
+// begin finds the next generation, or makes it known that there is one, and takes it up. It gives no worker when readers have been sent
+// to another generation than the one for which it was asked.
+func (b *rebuilding) begin(ctx context.Context, asked Generation) (Pointer, *worker, error) {
 	generations, view := b.cfg.Generations, b.worker.name
 	for try := 1; ; try++ {
 		p, err := generations.Pointer(ctx, view)
-		if err != nil {
+		if err != nil || p.Bucket != asked.Bucket {
 			return p, nil, err
 		}
 		if p.Next != nil {
 			builder, err := b.takeUp(ctx, p)
 			var stop *stopError
-			if err == nil || !errors.As(err, &stop) {
+			if err == nil || !errors.As(err, &stop) || stop.newer {
 				return p, builder, err
 			}
-			// What was begun can't be gone on with: another program began it, or it is damaged.
+			// What was begun can't be gone on with: an older program began it, or it is damaged.
 			b.cfg.Logger.Warn("a generation that was begun is given up for another one", "view", view, "bucket", p.Next.Bucket, "reason", stop.reason)
 		}
 		next, err := generations.Follow(ctx, view, p)
@@ -157,6 +169,9 @@ func (b *rebuilding) begin(ctx context.Context) (Pointer, *worker, error) {
 
 // takeUp takes up what there is of the next generation. Its position is in its bucket, as with every bucket.
 func (b *rebuilding) takeUp(ctx context.Context, p Pointer) (*worker, error) {
+	if err := b.cfg.Generations.Reserve(ctx, b.worker.name, *p.Next); err != nil {
+		return nil, err
+	}
 	bucket, err := b.cfg.Generations.Open(ctx, *p.Next)
 	if err != nil {
 		return nil, err
@@ -165,7 +180,11 @@ func (b *rebuilding) takeUp(ctx context.Context, p Pointer) (*worker, error) {
 	cfg.Generations, cfg.Marks = nil, nil // the marks are those of the generation that is read
 	builder := newWorker(b.worker.runner, ViewSpec{New: b.worker.spec.New, Bucket: bucket})
 	builder.cfg, builder.generation = &cfg, *p.Next
-	return builder, builder.load(ctx)
+	err = builder.load(ctx)
+	if errors.Is(err, errPaused) {
+		err = errors.Mark(err, ErrStopped)
+	}
+	return builder, err
 }
 
 // fill folds the stream into a generation that nobody reads yet, until little is left.
@@ -223,16 +242,14 @@ func (w *worker) recover(ctx context.Context, trouble error) error {
 // handOver runs in the view's goroutine, which puts nothing meanwhile. It keeps others from putting into the present
 // generation, brings the next one as far as that has come, and its copies too, and only then sends readers there: who has
 // read the present generation finds nothing older in the next.
+//
+// The view stands still meanwhile, so all up to that is bounded: what takes longer leaves the present generation serving.
 func (b *rebuilding) handOver(ctx context.Context, p Pointer, builder *worker) error {
 	generations, w := b.cfg.Generations, b.worker
-	present, _ := w.present()
-	if err := generations.Fence(ctx, p.Generation); err != nil {
-		return errors.CombineErrors(err, b.unfence(ctx, p))
+	if paused := w.control.Load().Paused; paused != nil {
+		return errors.Mark(errors.Mark(errors.Newf("the view was paused by event %d (%s) before it could go on with bucket %s; that is gone on with when it is resumed", paused.Order, paused.Reason, p.Next.Bucket), ErrStopped), errPaused)
 	}
-	err := b.bringUp(ctx, present, builder)
-	if err == nil {
-		err = generations.Copied(ctx, *p.Next, builder.confirmed)
-	}
+	err := b.draw(ctx, p, builder)
 	if err == nil {
 		err = generations.Point(ctx, w.name, p.advance(b.cfg.Clock()))
 	}
@@ -255,6 +272,27 @@ func (b *rebuilding) handOver(ctx context.Context, p Pointer, builder *worker) e
 	}
 	w.succeed(builder)
 	return nil
+}
+
+// draw brings the next generation and its copies as far as the present one, which takes nothing more from then on.
+func (b *rebuilding) draw(ctx context.Context, p Pointer, builder *worker) error {
+	bounded, cancel := context.WithTimeout(ctx, b.cfg.MaxHandOver)
+	defer cancel()
+	present, _ := b.worker.present()
+	doing := "closing bucket " + p.Bucket
+	err := b.cfg.Generations.Fence(bounded, p.Generation)
+	if err == nil {
+		doing = "bringing bucket " + p.Next.Bucket + " up to bucket " + p.Bucket
+		err = b.bringUp(bounded, present, builder)
+	}
+	if err == nil {
+		doing = fmt.Sprintf("waiting until the copy of bucket %s has its value %d", p.Next.Bucket, builder.confirmed)
+		err = b.cfg.Generations.Copied(bounded, *p.Next, builder.confirmed)
+	}
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		err = errors.Mark(errors.Wrapf(err, "%s took longer than %s; bucket %s goes on meanwhile", doing, b.cfg.MaxHandOver, p.Bucket), es.ErrUnavailable)
+	}
+	return err
 }
 
 // unfence lets the present generation go on.

@@ -134,10 +134,17 @@ func (b *rebuilding) finish(ctx context.Context, f *freshFold, bucket Bucket, ge
 	b.result.Differences = len(c.report.Differences) + c.report.More
 	b.result.Mends, b.result.Anew = mends, reason
 	switch {
-	case reason != "" || b.options.DryRun || len(mends) == 0:
+	case reason != "" || b.options.DryRun:
 		return nil
 	case w.view == nil:
-		return c.write(ctx, bucket, state.Last, mends, b.cfg.Clock())
+		if err := c.write(ctx, bucket, state.Last, mends, b.cfg.Clock()); err != nil || b.cfg.Marks == nil {
+			return err
+		}
+		// What the bucket holds was compared with the whole stream, so nothing rests on the view's mark, whose contradiction may be what
+		// stopped it.
+		return mark{}.write(ctx, b.cfg.Marks, w.name)
+	case len(mends) == 0:
+		return nil
 	}
 	if err := c.write(ctx, bucket, state.Last, mends, b.cfg.Clock()); err != nil {
 		w.view = nil // some of them may stand: the view is to be taken up again

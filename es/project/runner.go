@@ -187,7 +187,17 @@ func (r *Runner) heard(it *item) {
 	r.tail = max(r.tail, it.head.Sequence)
 	r.strange.met(it)
 	r.mu.Unlock()
-	if r.cfg.Orders == nil || it.err != nil {
+	if it.err != nil {
+		return
+	}
+	if r.cfg.Losses != nil && it.event.Ref == r.cfg.Losses.Instance {
+		if _, ok := r.cfg.Losses.Read(it.event); ok {
+			for _, w := range r.workers {
+				w.nudge() // one that has stopped at what was lost goes on now
+			}
+		}
+	}
+	if r.cfg.Orders == nil {
 		return
 	}
 	for _, w := range r.workers {

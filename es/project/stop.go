@@ -17,6 +17,8 @@ type stopError struct {
 	reason error
 	// renew is set when a new generation of the bucket lets the view go on.
 	renew bool
+	// newer is set when a newer program wrote the bucket: this one leaves it alone.
+	newer bool
 }
 
 func (s *stopError) Error() string {
@@ -41,6 +43,11 @@ func stopf(format string, args ...any) error {
 // wornf makes a stop of a bucket that only a new generation follows on.
 func wornf(format string, args ...any) error {
 	return &stopError{reason: errors.Newf(format, args...), renew: true}
+}
+
+// newerf makes a stop of a bucket that a newer program wrote.
+func newerf(format string, args ...any) error {
+	return &stopError{reason: errors.Newf(format, args...), newer: true}
 }
 
 // errRetake means that the bucket no longer ends where the view left it: the view is to be taken up from it again.

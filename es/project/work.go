@@ -10,6 +10,9 @@ import (
 // ErrWorking means that a view is being worked on already, in another way than the one asked for. Ask again when that is done.
 var ErrWorking = errors.New("the view is being worked on")
 
+// ErrNoRoom means that the generation of another view is being built, and there is room for one at a time.
+var ErrNoRoom = errors.New("there is room for one new generation at a time")
+
 // RebuildOptions say how far a rebuild may go. The zero value mends in place what can be mended so, and builds a new generation
 // otherwise.
 type RebuildOptions struct {
@@ -51,10 +54,14 @@ type Stage string
 
 // The stages of a rebuild.
 const (
+	// StageWaiting waits until another view's new generation is built, for which alone there is room.
+	StageWaiting Stage = "waiting"
 	// StageComparing folds afresh and compares.
 	StageComparing Stage = "comparing"
 	// StageBuilding fills a new generation.
 	StageBuilding Stage = "building"
+	// StageCopying waits until the copy that people read has what was built.
+	StageCopying Stage = "copying"
 	// StageSwitching hands the view over.
 	StageSwitching Stage = "switching"
 )

@@ -29,6 +29,10 @@ type worker struct {
 	mu         sync.Mutex // guards who else looks at bucket and generation
 	generation Generation
 	unfinished *Generation // one that was being built when the pointer was last read
+	renewal    renewal
+	// builder folds into the next generation beside the view, while it does; it obeys the view's orders.
+	builder atomic.Pointer[worker]
+	again   atomic.Bool // what kept the next generation from being built has passed
 
 	first error  // what came of taking the view up at the start
 	place *place // where the view stands at the reader after that
@@ -70,7 +74,7 @@ func newWorker(r *Runner, spec ViewSpec) *worker {
 	view := spec.New()
 	w := &worker{
 		runner: r, cfg: &r.cfg, spec: spec, bucket: spec.Bucket, name: view.Name(), pace: newPace(), ordered: make(chan struct{}, 1),
-		track: newTracker(view), errands: make(chan errand),
+		track: newTracker(view), errands: make(chan errand), renewal: renewal{pace: newPace()},
 	}
 	w.control.Store(&Control{})
 	if r.cfg.Orders != nil {
@@ -219,7 +223,9 @@ func (w *worker) follow(ctx context.Context) error {
 			w.leaveMark(ctx)
 		case <-checks.C:
 			if len(w.queue) == 0 && len(w.place.events) == 0 {
-				err = w.checkEnd(ctx)
+				if err = w.checkEnd(ctx); err == nil && w.cfg.Generations != nil {
+					w.standBy(ctx)
+				}
 			}
 		case <-ctx.Done():
 			return nil

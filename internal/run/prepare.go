@@ -82,8 +82,5 @@ func prepareProjector(ctx context.Context, nc *nats.Conn, options topology.Optio
 			return err
 		}
 	}
-	if err := natskv.Ensure(ctx, nc, topology.Marks(options)); err != nil {
-		return err
-	}
 	return prepareProofs(ctx, nc, options)
 }

@@ -74,7 +74,7 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 	}
 	registry := events.Registry()
 	runner, err := project.New(project.Config{
-		Store: store, Registry: registry, Views: specs, Marks: marks, Generations: generations, Orders: projections.Orders(), Logger: log, Clock: c.Now,
+		Store: store, Registry: registry, Views: specs, Marks: marks, Generations: generations, Orders: projections.Orders(), Losses: projections.Losses(), Logger: log, Clock: c.Now,
 	})
 	if err != nil {
 		return err

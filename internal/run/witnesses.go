@@ -118,7 +118,7 @@ func bucketWitness(ctx context.Context, nc *nats.Conn, name string) (events.Witn
 		return events.Witness{}, err
 	}
 	// A value that was written again to mend the bucket stands at the event that came last then.
-	w := events.Witness{Name: "bucket " + name, Sequence: tail.Meta.Position.Sequence}
+	w := events.Witness{Name: events.BucketWitness(name), Sequence: tail.Meta.Position.Sequence}
 	if tail.Meta.Source.Sequence == w.Sequence {
 		w.Event = tail.Meta.Source.ID
 	}

@@ -3,7 +3,10 @@ package projecttest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/cockroachdb/errors"
@@ -24,6 +27,7 @@ type Generations struct {
 	buckets  map[string]*Generational
 	calls    []string
 	told     []project.Entry
+	building struct{ view, bucket string }
 }
 
 // Generational is the bucket of a generation.
@@ -168,6 +172,49 @@ func (g *Generations) Serve(ctx context.Context, n project.Generation) (project.
 		b.fenced, b.tells = false, true
 		return unavailable(ctx)
 	})
+}
+
+// Reserve gives the room to one view at a time.
+func (g *Generations) Reserve(ctx context.Context, view string, n project.Generation) error {
+	return g.call("reserve", func() error {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if b := g.building; b.view != view && b.view != "" {
+			if p := g.pointers[b.view]; p.Next != nil && p.Next.Bucket == b.bucket {
+				return errors.Mark(errors.Newf("%s is being built", b.bucket), project.ErrNoRoom)
+			}
+		}
+		g.building.view, g.building.bucket = view, n.Bucket
+		return unavailable(ctx)
+	})
+}
+
+// List gives the generations of a view whose buckets were asked for.
+func (g *Generations) List(ctx context.Context, view string) ([]project.Stored, error) {
+	g.mu.Lock()
+	buckets := maps.Clone(g.buckets)
+	g.mu.Unlock()
+	var all []project.Stored
+	for _, name := range slices.Sorted(maps.Keys(buckets)) {
+		number := 1
+		if text, ok := strings.CutPrefix(name, view+"-g"); ok {
+			if n, err := strconv.Atoi(text); err == nil {
+				number = n
+			}
+		} else if name != view {
+			continue
+		}
+		state, err := buckets[name].State(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s := project.Stored{Generation: project.Generation{Number: number, Bucket: name}, Values: state.Last}
+		if last, err := buckets[name].Tail(ctx); err == nil {
+			s.Changed = last.Stored
+		}
+		all = append(all, s)
+	}
+	return all, nil
 }
 
 // Copied returns at once: there are no copies.
