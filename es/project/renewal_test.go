@@ -173,8 +173,10 @@ func TestRenewalWaitsForItsTurn(t *testing.T) {
 	open := s.close()
 	k := r.begin("sums", project.RebuildOptions{DryRun: true})
 	<-s.waits
-	values := entries(t, g.Of("sums"))
-	g.Of("sums").Delete(uint64(len(values)))
+	g.Of("sums").Delete(3)
+	projecttest.Append(t, newRegistry(), s.Store, order("sums", paused{}))
+	r.until("sums", func(v project.ViewStatus) bool { return v.State == project.StatePaused })
+	projecttest.Append(t, newRegistry(), s.Store, order("sums", resumed{})) // it is taken up from its bucket
 	r.until("sums", func(v project.ViewStatus) bool {
 		if v.State == project.StateStopped {
 			t.Fatalf("the view has stopped: %s", v.Reason)
@@ -182,10 +184,11 @@ func TestRenewalWaitsForItsTurn(t *testing.T) {
 		return v.State == project.StateRebuilding
 	})
 	open()
-	_, err := result(t, k)
+	if found, err := result(t, k); err != nil || found.Anew == "" {
+		t.Errorf("what was done for it gave %+v, %v", found, err)
+	}
 	r.until("sums", func(v project.ViewStatus) bool { return v.State == project.StateRunning && v.Generation == 2 })
 	same(t, s, newSums, g.Read("sums"))
-	t.Logf("the repair gave %v", err)
 }
 
 // slowCopies are generations whose copies do not follow while they are held.

@@ -51,7 +51,7 @@ func (b *rebuilding) compareAndMend(ctx context.Context) error {
 		return err
 	}
 	patience := DefaultPatience
-	if state := b.worker.track.status(b.worker.name, tail).State; state == StateStopped || state == StatePaused {
+	if state := b.worker.track.status(b.worker.name, tail).State; state == StateStopped || state == StatePaused || state == StateRebuilding {
 		patience = pollPause // what is not there does not come
 	}
 	f := &freshFold{cfg: b.cfg, check: newCheck(view, control, bucket, tail, patience)}
