@@ -84,6 +84,8 @@ type ViewPosition struct {
 	Paused bool `json:"paused,omitempty"`
 	// Rebuilding says that its bucket is being built anew. The present one is read meanwhile, and nothing is added to it.
 	Rebuilding bool `json:"rebuilding,omitempty"`
+	// Parked counts the instances of which nothing is folded any more.
+	Parked int `json:"parked,omitempty"`
 }
 
 // LogQuestion asks for events. All that is given must hold. Without After and Oldest the newest come first.

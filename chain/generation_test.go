@@ -97,6 +97,9 @@ func TestWaitFor(t *testing.T) {
 		"another generation":            {positions: []chain.Position{{View: "chain-nodes", Bucket: "chain-nodes-g2", Event: 9, Revision: 2}}, want: chain.ErrBehind},
 		"a view that has stopped":       {positions: []chain.Position{{View: "chain-nodes", Event: 8, Stopped: "spoilt"}, {View: "chain-builds", Bucket: "chain-builds", Event: 9}}, want: chain.ErrStopped},
 		"a view that has stopped later": {positions: []chain.Position{{View: "chain-nodes", Bucket: "chain-nodes", Event: 9, Revision: 2, Stopped: "spoilt"}}},
+		"one that there is not": {
+			positions: []chain.Position{{View: "chain-nodes", Bucket: "chain-nodes", Event: 9, Revision: 2}}, views: []string{"chain-nodes", "nodes"}, want: chain.ErrNoView,
+		},
 		"one that is not asked for": {
 			positions: []chain.Position{{View: "chain-nodes", Event: 8}, {View: "chain-builds", Bucket: "chain-builds", Event: 9}}, views: []string{"chain-builds"},
 		},

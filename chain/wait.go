@@ -3,6 +3,7 @@ package chain
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -17,6 +18,8 @@ var (
 	ErrBehind = errors.New("the view is behind")
 	// ErrStopped marks that a view has stopped before an event, and goes on only after somebody has dealt with why.
 	ErrStopped = project.ErrStopped
+	// ErrNoView marks that nobody fills a view of that name.
+	ErrNoView = project.ErrNoView
 )
 
 // Position says how far a view is.
@@ -42,7 +45,7 @@ const (
 // lead to no value, through copies, and while readers are sent to another generation.
 //
 // Only the context bounds it. It then gives an error marked [ErrBehind], which names what is behind and how far, with the
-// context's own; one marked [ErrStopped] at once when all others are there and a view has stopped before the event; and what
+// context's own; one marked [ErrNoView] at once when one of the names is that of no view; one marked [ErrStopped] at once when all others are there and a view has stopped before the event; and what
 // asking for the positions gives. While a copy can't be reached it tries again.
 func (r *Reader) WaitFor(ctx context.Context, event uint64, views ...string) error {
 	var behind error
@@ -60,8 +63,8 @@ func (r *Reader) WaitFor(ctx context.Context, event uint64, views ...string) err
 		case err != nil:
 			return errors.Wrapf(err, "wait for event %d", event)
 		}
-		if len(views) > 0 {
-			positions = slices.DeleteFunc(positions, func(p Position) bool { return !slices.Contains(views, p.View) })
+		if positions, err = ofViews(positions, views); err != nil {
+			return errors.Wrapf(err, "wait for event %d", event)
 		}
 		var stopped error
 		behind, stopped, err = r.lacks(ctx, event, positions)
@@ -82,6 +85,27 @@ func (r *Reader) WaitFor(ctx context.Context, event uint64, views ...string) err
 		case <-time.After(pause):
 		}
 	}
+}
+
+// ofViews gives the positions of the views that are named, all when none is. It gives errors marked [ErrNoView], since to wait for what nobody
+// fills would be to wait for nothing.
+func ofViews(positions []Position, views []string) ([]Position, error) {
+	if len(views) == 0 {
+		return positions, nil
+	}
+	var named []Position
+	for _, view := range views {
+		at := slices.IndexFunc(positions, func(p Position) bool { return p.View == view })
+		if at < 0 {
+			all := make([]string, len(positions))
+			for i, p := range positions {
+				all[i] = p.View
+			}
+			return nil, errors.Mark(errors.Newf("there is no view %q; there are %s", view, strings.Join(all, ", ")), ErrNoView)
+		}
+		named = append(named, positions[at])
+	}
+	return named, nil
 }
 
 // lacks says what keeps an event from being read here.

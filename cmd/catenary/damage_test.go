@@ -106,6 +106,42 @@ func TestVerifyOfADamagedCopy(t *testing.T) {
 	run(func(c caller) { c.ok("verify") })
 }
 
+// TestVerifyOfALostTail: what verify says of a bucket that has lost its end is true: a start folds it again.
+func TestVerifyOfALostTail(t *testing.T) {
+	t.Parallel()
+	store, nobody := t.TempDir(), caller{t: t, url: "nats://127.0.0.1:1"}
+	run := func(nodes ...string) {
+		t.Helper()
+		u := started(t, "--store", store, "--durability", "interval")
+		c := caller{t: t, url: u.ready.NATS}
+		for _, node := range nodes {
+			c.node(node)
+		}
+		c.ok("verify")
+		if code := u.stop(); code != exitOK {
+			t.Fatalf("it ended with %d:\n%s", code, u.stderr.String())
+		}
+	}
+	run("n1", "n2")
+	bucket := filepath.Join(store, "jetstream", topology.AccountLedger, "streams", topology.BucketStream(topology.BucketNodes))
+	earlier := filepath.Join(t.TempDir(), "earlier")
+	if err := os.CopyFS(earlier, os.DirFS(bucket)); err != nil {
+		t.Fatal(err)
+	}
+	run("n3", "n4")
+	if err := os.RemoveAll(bucket); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(bucket, os.DirFS(earlier)); err != nil {
+		t.Fatal(err)
+	}
+	found := nobody.must(exitFailed, "verify", "--store", store)
+	if !strings.Contains(found.out, "behind") || !strings.Contains(found.err, "catenary up --store "+store) || strings.Contains(found.err, "repair") {
+		t.Errorf("verify shows\n%sand says %q, want that a start folds again what is lost", found.out, found.err)
+	}
+	run()
+}
+
 // flip changes one bit of a text in the messages of a stream that is stored at a path.
 func flip(t *testing.T, path, text string) {
 	t.Helper()

@@ -119,6 +119,13 @@ func TestUpOverALostStream(t *testing.T) {
 		}
 		u := started(t, "--store", to, "--durability", "interval", "--accept-truncated-at", fmt.Sprint(tail), "--accept-reason", "the disk is gone")
 		c := caller{t: t, url: u.ready.NATS}
+		// The views that have seen what is lost are built anew by themselves, and the others go on.
+		c.ok("send", "node", "register", "--data", `{"node":"after"}`, "--wait", "30s")
+		c.ok("get", "node", "after")
+		c.must(exitNotFound, "get", "node", "m09")
+		if v := c.ok("verify"); !strings.Contains(v.out, "chain-nodes-g2") {
+			t.Errorf("verify shows\n%swant a new generation of the nodes' bucket", v.out)
+		}
 		eventually(t, "an audit store of what is left", func() bool { return c.call("log").code == exitOK })
 		if found := c.ok("log", "--aggregate", "writer", "--limit", "1", "-o", "json"); !strings.Contains(found.out, "writer.loss-accepted.v1") || !strings.Contains(found.out, "the disk is gone") {
 			t.Errorf("the log shows %s", found.out)

@@ -31,8 +31,9 @@ func atLeastFlag(cmd *cobra.Command) *uint64 {
 	return event
 }
 
-// readRecords reads records of a kind, or the one with the names if there are some, after it has waited for an event, if there is one to wait for. When they may be older than
-// what was recorded, it says so by an error after they were shown, or in the place of one that says that they are not there.
+// readRecords reads records of a kind, or the one with the names if there are some, after it has waited for an event, if there is one to wait
+// for. When they may be older than what was recorded, it says so by an error after they were shown, or in the place of one that says that they
+// are not there. That some of many are parked is said beside them and is no error: the others are as they were recorded.
 func (a *app) readRecords(ctx context.Context, k kind, names []string, atLeast uint64, work func(context.Context, *session) error) error {
 	return a.read(ctx, func(ctx context.Context, s *session) error {
 		if atLeast > 0 {
@@ -44,9 +45,14 @@ func (a *app) readRecords(ctx context.Context, k kind, names []string, atLeast u
 		if err != nil && !errors.Is(err, es.ErrNotFound) {
 			return err
 		}
-		stale := s.stale(ctx, k.views)
+		parked, stale := s.stale(ctx, k.views)
 		if stale == nil && len(names) > 0 {
 			stale = s.parked(ctx, k, names)
+		}
+		if len(names) == 0 {
+			for _, v := range parked {
+				a.sayf("%d of the %s are parked: nothing that was recorded of them since is shown; catenary projections show %s tells which, and why", v.Parked, k.plural, v.View)
+			}
 		}
 		if err != nil && stale != nil {
 			return errors.Wrapf(stale, "%v", err) // it may be there all the same
@@ -55,36 +61,47 @@ func (a *app) readRecords(ctx context.Context, k kind, names []string, atLeast u
 	})
 }
 
-// stale gives an error marked errStale when one of the views has stopped or is behind, or nobody says how far it is.
-func (s *session) stale(ctx context.Context, views []string) error {
+// stale gives an error marked errStale when one of the views has stopped or is behind, or nobody says how far it is, and those of them that
+// have parked something.
+func (s *session) stale(ctx context.Context, views []string) (parked []audit.ViewPosition, err error) {
 	ctx, cancel := context.WithTimeout(ctx, freshPatience)
 	defer cancel()
 	p, err := s.queries.Position(ctx, audit.PositionQuestion{})
-	others := func(v audit.ViewPosition) bool { return !slices.Contains(views, v.View) }
+	read := func(p audit.Positions) []audit.ViewPosition {
+		return slices.DeleteFunc(slices.Clone(p.Views), func(v audit.ViewPosition) bool { return !slices.Contains(views, v.View) })
+	}
 	behind := func(v audit.ViewPosition) bool { return v.Event < p.Tail }
-	if err == nil && slices.ContainsFunc(slices.DeleteFunc(slices.Clone(p.Views), others), behind) {
+	if err == nil && slices.ContainsFunc(read(p), behind) {
 		p, err = s.queries.Position(ctx, audit.PositionQuestion{Sequence: p.Tail, Wait: audit.Duration(freshWait)})
 		p.Tail = p.Sequence
 	}
 	if err != nil {
-		return errors.Wrapf(errStale, "nobody says how far the views are (%v)", err)
+		return nil, errors.Wrapf(errStale, "nobody says how far the views are (%v)", err)
 	}
-	for _, v := range slices.DeleteFunc(p.Views, others) {
+	for _, view := range views {
+		if !slices.ContainsFunc(p.Views, func(v audit.ViewPosition) bool { return v.View == view }) {
+			return nil, errors.Wrapf(errStale, "the projector that runs fills no view %s", view)
+		}
+	}
+	for _, v := range read(p) {
+		if v.Parked > 0 {
+			parked = append(parked, v)
+		}
 		switch {
 		case v.Event >= p.Tail:
 		case v.Paused:
-			return errors.WithHintf(errors.Wrapf(errStale, "%s has come to event %d of %d, %s", v.View, v.Event, p.Tail, v.Stopped),
+			return parked, errors.WithHintf(errors.Wrapf(errStale, "%s has come to event %d of %d, %s", v.View, v.Event, p.Tail, v.Stopped),
 				"when the reason is gone: catenary projections resume %s --reason TEXT", v.View)
 		case v.Stopped != "":
-			return errors.WithHintf(errors.Wrapf(errStale, "%s has stopped at event %d of %d: %s", v.View, v.Event, p.Tail, v.Stopped),
+			return parked, errors.WithHintf(errors.Wrapf(errStale, "%s has stopped at event %d of %d: %s", v.View, v.Event, p.Tail, v.Stopped),
 				"when the reason is gone: catenary repair %[1]s; to have the bucket built anew: catenary rebuild %[1]s --anew", v.View)
 		case v.Rebuilding:
-			return errors.Wrapf(errStale, "%s is being built anew; until that is done nothing is added to what is shown", v.View)
+			return parked, errors.Wrapf(errStale, "%s is being built anew; until that is done nothing is added to what is shown", v.View)
 		default:
-			return errors.Wrapf(errStale, "%s is behind by %d events", v.View, p.Tail-v.Event)
+			return parked, errors.Wrapf(errStale, "%s is behind by %d events", v.View, p.Tail-v.Event)
 		}
 	}
-	return nil
+	return parked, nil
 }
 
 // parked gives an error marked errStale when a record's view has parked what was recorded of it.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -64,7 +65,7 @@ func (a *app) verifyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.concludeVerification(*output, v)
+			return a.concludeVerification(*output, v, *store)
 		}
 		if cmd.Flags().Changed("store") {
 			if err := notEmpty(map[string]string{"store": *store}); err != nil {
@@ -79,16 +80,51 @@ func (a *app) verifyCommand() *cobra.Command {
 	return cmd
 }
 
-// concludeVerification shows what was found, and fails when it is not as it should be.
-func (a *app) concludeVerification(f format, v verification) error {
+// concludeVerification shows what was found, and fails when it is not as it should be. Store is that of a chain that does not run; empty for one
+// that does.
+func (a *app) concludeVerification(f format, v verification, store string) error {
 	if err := a.showVerification(f, v); err != nil {
 		return err
 	}
 	if !v.OK {
-		return errors.WithHint(errDiffers, "what differs is listed above; keep the store as it is until you know why; then: catenary repair")
+		return errors.WithHint(errDiffers, v.advice(store))
 	}
 	a.sayf("the record holds: %d events, head %s", v.Events, v.Head.Hash)
 	return nil
+}
+
+// advice says what to do about what was found, which depends on what it is.
+func (v verification) advice(store string) string {
+	var differ, behind, unfolded, copies bool
+	for _, b := range v.Buckets {
+		differ = differ || len(b.Differences) > 0 || b.More > 0
+		behind = behind || b.Behind > 0
+		unfolded = unfolded || b.Unfolded != ""
+	}
+	for _, m := range v.Mirrors {
+		copies = copies || m.Problem != ""
+	}
+	advice := []string{"what differs is listed above"}
+	add := func(is bool, words string) {
+		if is {
+			advice = append(advice, words)
+		}
+	}
+	if v.Chain != "" {
+		add(true, "no event is recorded over a damaged stream, and none is folded from it: bring it back from a replica or a backup")
+		return strings.Join(advice, "; ")
+	}
+	start := "start the chain (catenary up --store " + shellWord(store) + ")"
+	if store == "" {
+		add(behind, "what a bucket lacks is folded into it again by itself; if it stays behind, catenary projections ls says why")
+		add(differ, "keep the store as it is until you know why; then: catenary repair, which says what has to be built anew")
+	} else {
+		add(behind, start+": what a bucket lacks at its end is folded into it again by itself")
+		add(differ, "keep the store as it is until you know why; then "+start+", which builds anew what lacks values, and: catenary repair, which mends the rest or says what has to be built anew")
+	}
+	add(unfolded, "what can't be folded is shown, with what to do, by catenary projections show VIEW")
+	add(copies && !differ && !behind, "a copy is compared with its bucket at every start, and made anew where it is ahead or ends otherwise")
+	return strings.Join(advice, "; ")
 }
 
 // verify asks the query service about stream and buckets, and looks at the copies itself.

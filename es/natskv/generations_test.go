@@ -205,3 +205,64 @@ func TestCopiesAreAsked(t *testing.T) {
 		t.Errorf("where nobody keeps copies: %v", err)
 	}
 }
+
+// TestReserve: the room goes to one generation, and to the next when readers were sent there or it was given up.
+func TestReserve(t *testing.T) {
+	t.Parallel()
+	ctx := bounded(t)
+	nc := estest.Server(t, false).Connect(t)
+	one, other := openGenerations(t, nc, topology.Options{BucketBytes: 1 << 20}), openGenerations(t, nc, topology.Options{BucketBytes: 1 << 20})
+	point := func(view string, next *project.Generation) {
+		t.Helper()
+		p, err := one.Pointer(ctx, view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Next = next
+		if err := one.Point(ctx, view, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nodes := project.Generation{Number: 2, Bucket: "chain-nodes-g2"}
+	builds := project.Generation{Number: 2, Bucket: "chain-builds-g2"}
+	point(topology.BucketNodes, &nodes)
+	point(topology.BucketBuilds, &builds)
+	for range 2 {
+		if err := one.Reserve(ctx, topology.BucketNodes, nodes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := other.Reserve(ctx, topology.BucketNodes, nodes); err != nil {
+		t.Errorf("another projector that builds the same is refused: %v", err)
+	}
+	if err := other.Reserve(ctx, topology.BucketBuilds, builds); !errors.Is(err, project.ErrNoRoom) || !strings.Contains(err.Error(), nodes.Bucket) {
+		t.Errorf("a second one gives %v", err)
+	}
+	point(topology.BucketNodes, nil)
+	if err := other.Reserve(ctx, topology.BucketBuilds, builds); err != nil {
+		t.Errorf("after the first was built: %v", err)
+	}
+	if err := one.Reserve(ctx, topology.BucketNodes, nodes); !errors.Is(err, project.ErrNoRoom) {
+		t.Errorf("while the second is built: %v", err)
+	}
+}
+
+// TestList gives the buckets that are there, and how far they are.
+func TestList(t *testing.T) {
+	t.Parallel()
+	const view = topology.BucketNodes
+	ctx := bounded(t)
+	nc := estest.Server(t, false).Connect(t)
+	g := openGenerations(t, nc, topology.Options{BucketBytes: 1 << 20})
+	for _, n := range []int{1, 4} {
+		b, err := g.Open(ctx, project.Generation{Number: n, Bucket: topology.Generation(view, n)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fill(t, b.(*natskv.Bucket), n, "n1")
+	}
+	found, err := g.List(ctx, view)
+	if err != nil || len(found) != 2 || found[0].Bucket != "chain-nodes" || found[0].Values != 1 || found[1].Number != 4 || found[1].Bucket != "chain-nodes-g4" || found[1].Values != 4 || found[1].Changed.IsZero() {
+		t.Errorf("list %+v, %v", found, err)
+	}
+}

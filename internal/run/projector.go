@@ -175,7 +175,7 @@ func positions(ctx context.Context, runner *project.Runner, sequence uint64) ([]
 	status := runner.Status(looking)
 	var found []audit.ViewPosition
 	for _, v := range status.Views {
-		p := audit.ViewPosition{View: v.View, Bucket: cmp.Or(v.Position.Bucket, v.View), Event: v.Position.Event, Revision: v.Position.Revision}
+		p := audit.ViewPosition{View: v.View, Bucket: cmp.Or(v.Position.Bucket, v.View), Event: v.Position.Event, Revision: v.Position.Revision, Parked: v.ParkedCount}
 		switch v.State {
 		case project.StateStopped:
 			p.Stopped = v.Reason
