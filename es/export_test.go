@@ -4,4 +4,10 @@ package es
 func SortedHeaders() []string { return sortedHeaders[:] }
 
 // CoveredHeaders gives the names of the headers that the hash covers, sorted.
-func CoveredHeaders(header map[string][]string) []string { return coveredHeaders(header, []string{}) }
+func CoveredHeaders(header map[string][]string) []string {
+	names := []string{}
+	for _, h := range coveredHeaders(header, nil) {
+		names = append(names, h.name)
+	}
+	return names
+}

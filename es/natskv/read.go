@@ -12,15 +12,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"catenary/es/natsstore"
+	"catenary/internal/pull"
 )
 
 const (
-	// pullMessages is how many messages a read asks for ahead. From 2,000 on it is as fast as the server sends.
-	pullMessages = 4000
-	// pullBytes bounds one request's answer: the server drops a client that lets 64 MiB pile up.
-	pullBytes = 16 << 20
-	// heartbeat is how often an idle consumer says that it is there. Two missing ones, and the read makes a new one.
-	heartbeat = 2 * time.Second
 	// stall is how long a bounded read waits for a message that the leader has: the copy it reads from lags behind, or the
 	// message was replaced meanwhile. The leader is asked again then.
 	stall = 2 * time.Second
@@ -35,7 +30,6 @@ const (
 // Why a read lets go of its consumer.
 var (
 	errReconnected = errors.New("the connection was lost and made again")
-	errGap         = errors.New("messages were lost on the way")
 	errStalled     = errors.New("messages that stand do not come")
 )
 
@@ -150,11 +144,7 @@ func (r *reading) attempt(ctx context.Context) error {
 			return err
 		}
 	}
-	messages, err := consumer.Messages(
-		jetstream.PullMaxMessagesWithBytesLimit(pullMessages, pullBytes),
-		jetstream.PullHeartbeat(heartbeat),
-		jetstream.WithMessagesErrOnMissingHeartbeat(true),
-	)
+	messages, err := pull.From(r.nc, r.stream, consumer.CachedInfo().Name)
 	if err != nil {
 		return err
 	}
@@ -184,35 +174,25 @@ func (r *reading) consumer(ctx context.Context) (jetstream.Consumer, error) {
 	return r.js.CreateConsumer(ctx, r.stream, cfg)
 }
 
-func (r *reading) consume(live context.Context, lose context.CancelCauseFunc, messages jetstream.MessagesContext) error {
+func (r *reading) consume(live context.Context, lose context.CancelCauseFunc, messages *pull.Messages) error {
 	var patience *time.Timer
 	if !r.query.follow {
 		patience = time.AfterFunc(stall, func() { lose(errStalled) })
 		defer patience.Stop()
 	}
-	for delivered := uint64(1); ; delivered++ {
-		m, err := messages.Next(jetstream.NextContext(live))
-		if err != nil {
-			if cause := context.Cause(live); cause != nil {
-				return cause
-			}
-			return err
-		}
-		meta, err := m.Metadata()
+	for {
+		m, err := messages.Next(live)
 		if err != nil {
 			return err
 		}
-		if meta.Sequence.Consumer != delivered {
-			return errGap
-		}
-		if meta.Sequence.Stream <= r.last {
+		if m.Sequence <= r.last {
 			continue
 		}
 		if patience != nil {
 			patience.Stop() // whoever reads may take their time
 		}
-		r.last = meta.Sequence.Stream
-		if !r.yield(message{subject: m.Subject(), header: m.Headers(), data: m.Data(), sequence: r.last, stored: meta.Timestamp}, nil) {
+		r.last = m.Sequence
+		if !r.yield(message{subject: m.Subject, header: m.Header, data: m.Data, sequence: r.last, stored: time.Unix(0, m.Stored)}, nil) {
 			r.over = true
 			return nil
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"catenary/es"
+	"catenary/internal/pull"
 )
 
 // serverPrefix starts the headers that belong to the server: guards and batches. They are no part of an event.
@@ -42,20 +43,24 @@ func toNATS(m es.Message, own *serverHeaders) *nats.Msg {
 func storedSize(m *nats.Msg) int { return m.Size() - len(m.Subject) }
 
 // fromNATS takes over a message that a consumer delivered.
-func fromNATS(m jetstream.Msg, sequence uint64) es.Message {
-	return es.Message{Sequence: sequence, Subject: m.Subject(), Header: ours(m.Headers()), Body: m.Data()}
+func fromNATS(m pull.Message) es.Message {
+	return es.Message{Sequence: m.Sequence, Subject: m.Subject, Header: ours(m.Header), Body: m.Data}
 }
 
 func fromRaw(m *jetstream.RawStreamMsg) es.Message {
 	return es.Message{Sequence: m.Sequence, Subject: m.Subject, Header: ours(m.Header), Body: m.Data}
 }
 
-// ours drops the server's headers from a map that nobody else holds.
+// serverNames are the server's headers that an append sets.
+var serverNames = [...]string{
+	jetstream.ExpectedLastSeqHeader, jetstream.ExpectedLastMsgIDHeader, jetstream.MsgIDHeader, headerBatchID, headerBatchSequence, headerBatchCommit,
+}
+
+// ours drops the server's headers from a map that nobody else holds. Those that no append of ours sets are left in it: nothing reads
+// them, an event's hash does not cover them, and looking at each header of each event takes longer than checking its hash.
 func ours(header nats.Header) map[string][]string {
-	for name := range header {
-		if strings.HasPrefix(name, serverPrefix) {
-			delete(header, name)
-		}
+	for _, name := range serverNames {
+		delete(header, name)
 	}
 	return header
 }

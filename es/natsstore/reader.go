@@ -10,26 +10,18 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"catenary/es"
+	"catenary/internal/pull"
 )
 
 const (
-	// pullMessages is how many messages a reader asks for ahead. From 2,000 on replay is as fast as the server sends.
-	pullMessages = 4000
-	// pullBytes bounds one request's answer: two may be under way, and the server drops a client that lets 64 MiB pile up.
-	pullBytes = 16 << 20
-	// heartbeat is how often an idle consumer says that it is there. Two missing ones, and the reader makes a new one.
-	heartbeat = 2 * time.Second
 	// consumerIdle is how long the server keeps a consumer that nobody asks, such as one of a killed process.
 	consumerIdle = 30 * time.Second
 	// forgetTimeout bounds the deletion of a consumer that is no longer needed; without it consumerIdle does it.
 	forgetTimeout = time.Second
 )
 
-// Why a reader lets go of its consumer.
-var (
-	errReconnected = errors.New("the connection was lost and made again")
-	errGap         = errors.New("messages were lost on the way")
-)
+// errReconnected is why a reader lets go of a consumer that may still be there.
+var errReconnected = errors.New("the connection was lost and made again")
 
 // reader gives the messages of the stream after a sequence, in order, until its context ends. When its consumer is lost,
 // or has lost messages on the way, it makes a new one that goes on after the last message given.
@@ -53,11 +45,11 @@ type reader struct {
 
 // session is the time with one consumer.
 type session struct {
-	name      string
-	messages  jetstream.MessagesContext
-	delivered uint64 // the consumer's own count: a gap in it is a loss on the way, not in the stream
-	ctx       context.Context
-	status    chan nats.Status
+	name     string
+	messages *pull.Messages
+	fresh    bool // it has given nothing yet
+	ctx      context.Context
+	status   chan nats.Status
 }
 
 // newReader makes a reader of all messages, or of one subject's. It MUST be closed.
@@ -83,7 +75,7 @@ func (r *reader) close() {
 // next waits for the next message. It gives errors marked [es.ErrUnavailable]: when the context has ended, when the
 // reader's patience has, or when the connection is closed for good.
 func (r *reader) next() (es.Message, error) {
-	if r.timer != nil {
+	if r.timer != nil && (r.session == nil || !r.session.messages.AtHand()) {
 		r.timer.Reset(r.limit)
 		defer r.timer.Stop()
 	}
@@ -103,7 +95,8 @@ func (r *reader) next() (es.Message, error) {
 		if m.Sequence <= r.last {
 			return es.Message{}, readError(errors.Newf("the stream gave event %d after event %d", m.Sequence, r.last))
 		}
-		if r.session.delivered == 1 {
+		if r.session.fresh {
+			r.session.fresh = false
 			r.pace.Reset()
 		}
 		r.last = m.Sequence
@@ -142,10 +135,10 @@ func (r *reader) start() (*session, error) {
 			lose(errReconnected)
 		}
 	}()
-	return &session{name: name, messages: messages, ctx: live, status: status}, nil
+	return &session{name: name, messages: messages, fresh: true, ctx: live, status: status}, nil
 }
 
-func (r *reader) consume() (jetstream.MessagesContext, string, error) {
+func (r *reader) consume() (*pull.Messages, string, error) {
 	var consumer jetstream.Consumer
 	// One whose making was not answered goes after consumerIdle.
 	err := r.store.ask(r.ctx, func(ctx context.Context) (err error) {
@@ -155,35 +148,21 @@ func (r *reader) consume() (jetstream.MessagesContext, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	messages, err := consumer.Messages(
-		jetstream.PullMaxMessagesWithBytesLimit(pullMessages, pullBytes),
-		jetstream.PullHeartbeat(heartbeat),
-		jetstream.WithMessagesErrOnMissingHeartbeat(true),
-	)
+	name := consumer.CachedInfo().Name
+	messages, err := pull.From(r.store.nc, r.store.config.Stream, name)
 	if err != nil {
-		r.forget(consumer.CachedInfo().Name)
+		r.forget(name)
 		return nil, "", err
 	}
-	return messages, consumer.CachedInfo().Name, nil
+	return messages, name, nil
 }
 
 func (s *session) next() (es.Message, error) {
-	m, err := s.messages.Next(jetstream.NextContext(s.ctx))
-	if err != nil {
-		if cause := context.Cause(s.ctx); cause != nil {
-			return es.Message{}, cause
-		}
-		return es.Message{}, err
-	}
-	meta, err := m.Metadata()
+	m, err := s.messages.Next(s.ctx)
 	if err != nil {
 		return es.Message{}, err
 	}
-	if meta.Sequence.Consumer != s.delivered+1 {
-		return es.Message{}, errGap
-	}
-	s.delivered++
-	return fromNATS(m, meta.Sequence.Stream), nil
+	return fromNATS(m), nil
 }
 
 // drop lets go of the consumer. Nothing of it is left when drop returns, on the server neither, if that can be reached.
