@@ -66,9 +66,9 @@ var importTable = []row{
 	{dir: "es/project", imports: []string{"es"}},
 	{dir: "es/project/projecttest", imports: []string{"es", "es/memstore", "es/project"}, harness: true},
 	{dir: "es/process", imports: []string{"es"}},
-	{dir: "es/natsstore", imports: []string{"es", "internal/pull", "internal/streams", "internal/topology"}, bus: anyFile},
+	{dir: "es/natsstore", imports: []string{"es", "internal/answers", "internal/pull", "internal/streams", "internal/topology"}, bus: anyFile},
 	// Implements the buckets that es/project states, with the error translation of es/natsstore: there is one of it.
-	{dir: "es/natskv", imports: []string{"es", "es/natsstore", "es/project", "internal/pull", "internal/streams", "internal/topology"}, bus: anyFile},
+	{dir: "es/natskv", imports: []string{"es", "es/natsstore", "es/project", "internal/answers", "internal/pull", "internal/streams", "internal/topology"}, bus: anyFile},
 	{dir: "es/memstore", imports: []string{"es"}},
 	// Starts real servers for tests: there is no stand-in for NATS.
 	{dir: "es/estest", imports: []string{"es"}, bus: anyFile, server: true, harness: true},
@@ -112,6 +112,7 @@ var importTable = []row{
 	{dir: "internal/topology", bus: anyFile},
 	{dir: "internal/streams", bus: anyFile},
 	{dir: "internal/pull", bus: anyFile},
+	{dir: "internal/answers", bus: anyFile},
 	{dir: "internal/natsconn", bus: anyFile},
 	{dir: "internal/telemetry"},
 	{dir: "internal/hammer", imports: []string{"commands", "events", "es", "es/dispatch"}},

@@ -4,15 +4,10 @@ import (
 	"context"
 	"iter"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/sync/semaphore"
 
-	"catenary/es"
 	"catenary/es/natsstore"
 	"catenary/es/project"
 )
@@ -31,16 +26,6 @@ type (
 	State = project.BucketState
 )
 
-const (
-	// maxInFlight bounds the puts that are not answered yet.
-	maxInFlight = 4096
-	// maxInFlightBytes bounds their size: a server drops what comes in when 128 MB wait at one stream.
-	maxInFlightBytes = 64 << 20
-	// ackTimeout is how long a put waits for its answer before it is unclear. A put that was on its way to a leader that is
-	// gone never gets one, so this is how long a projector stands still then.
-	ackTimeout = 4 * time.Second
-)
-
 // Bucket is a bucket, or a mirror of one, where every put is refused. It is safe for use by many goroutines.
 //
 // In a bucket that keeps one value a key no projector writes: its entries carry no Meta.
@@ -49,32 +34,22 @@ type Bucket struct {
 	mutable bool
 	keys    keyNames
 
-	messages, bytes *semaphore.Weighted
-	mu              sync.Mutex
-	inFlight        map[*nats.Msg]*putting
+	// grouped says that the server takes several values at once.
+	grouped bool
+	puts    *puts
 }
 
-var _ project.Bucket = (*Bucket)(nil)
+var _ project.Grouping = (*Bucket)(nil)
 
 // Open gives access to a bucket that exists, on the connection given. It gives errors marked [es.ErrUnavailable], and those of
 // a bucket that does not exist [project.ErrNoBucket] too.
 func Open(ctx context.Context, nc *nats.Conn, bucket string) (*Bucket, error) {
-	b := &Bucket{
-		messages: semaphore.NewWeighted(maxInFlight), bytes: semaphore.NewWeighted(maxInFlightBytes),
-		inFlight: map[*nats.Msg]*putting{},
-	}
-	var err error
-	b.source, err = open(ctx, nc, bucket,
-		jetstream.WithPublishAsyncMaxPending(2*maxInFlight), // our own bound comes first, and waits as long as it takes
-		jetstream.WithPublishAsyncTimeout(ackTimeout),
-		jetstream.WithPublishAsyncAckHandler(func(_ jetstream.JetStream, m *nats.Msg, ack *jetstream.PubAck) { b.acked(m, ack) }),
-		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, m *nats.Msg, err error) { b.failed(m, err) }),
-	)
+	s, err := open(ctx, nc, bucket)
 	if err != nil {
 		return nil, err
 	}
-	b.mutable = b.handle.CachedInfo().Config.MaxMsgsPerSubject == 1
-	return b, nil
+	found := s.handle.CachedInfo().Config
+	return &Bucket{source: s, mutable: found.MaxMsgsPerSubject == 1, grouped: found.AllowBatchPublish, puts: newPuts(nc, bucket, s.stream)}, nil
 }
 
 // Name is the bucket's name.
@@ -177,80 +152,4 @@ func (b *Bucket) entries(ctx context.Context, q query) iter.Seq2[Entry, error] {
 
 func failing(err error) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) { yield(Entry{}, err) }
-}
-
-// putting is a put on its way.
-type putting struct {
-	*es.Promise
-	key      string
-	revision uint64 // the one it gets
-	bytes    int64
-}
-
-// Put hands over a value, to stand directly after the revision `after`, and returns at once; it waits only while too many
-// puts are unanswered, and no longer than the context. Pending gives errors marked as [project.Bucket] says.
-func (b *Bucket) Put(ctx context.Context, after uint64, key string, value []byte, meta Meta) es.Pending {
-	p := &putting{Promise: es.NewPromise(), key: key, revision: after + 1}
-	if err := b.checkKey(key); err != nil {
-		p.Resolve(err)
-		return p
-	}
-	m := &nats.Msg{Subject: b.prefix + key, Header: headerOf(meta), Data: value}
-	expectLast(m, after)
-	p.bytes = min(int64(m.Size()), maxInFlightBytes)
-	if err := b.enter(ctx, p); err != nil {
-		p.Resolve(errors.Mark(errors.Wrapf(err, "bucket %s: key %s was not sent, since %d values wait for an answer", b.bucket, key, maxInFlight), es.ErrUnavailable))
-		return p
-	}
-	b.mu.Lock()
-	b.inFlight[m] = p
-	b.mu.Unlock()
-	if _, err := b.js.PublishMsgAsync(m); err != nil && b.take(m) != nil {
-		b.settle(p, natsstore.SendError(err))
-	}
-	return p
-}
-
-func (b *Bucket) enter(ctx context.Context, p *putting) error {
-	if err := b.messages.Acquire(ctx, 1); err != nil {
-		return err
-	}
-	if err := b.bytes.Acquire(ctx, p.bytes); err != nil {
-		b.messages.Release(1)
-		return err
-	}
-	return nil
-}
-
-// take gives the put that waits for the answer to a message, once.
-func (b *Bucket) take(m *nats.Msg) *putting {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	p := b.inFlight[m]
-	delete(b.inFlight, m)
-	return p
-}
-
-func (b *Bucket) acked(m *nats.Msg, ack *jetstream.PubAck) {
-	p := b.take(m)
-	switch {
-	case p == nil:
-	case ack.Sequence != p.revision || ack.Stream != b.stream:
-		b.settle(p, errors.Mark(errors.Newf("the answer names message %d of stream %s", ack.Sequence, ack.Stream), es.ErrUnclear))
-	default:
-		b.settle(p, nil)
-	}
-}
-
-func (b *Bucket) failed(m *nats.Msg, err error) {
-	if p := b.take(m); p != nil {
-		b.settle(p, natsstore.AnswerError(err))
-	}
-}
-
-// settle gives a put its outcome and its room to others.
-func (b *Bucket) settle(p *putting, err error) {
-	b.messages.Release(1)
-	b.bytes.Release(p.bytes)
-	p.Resolve(errors.Wrapf(err, "bucket %s: put key %s as value %d", b.bucket, p.key, p.revision))
 }

@@ -29,7 +29,8 @@ func (e *ConfigError) Error() string {
 }
 
 // Ensure creates the stream behind a bucket, or checks that the one that exists is safe. A size limit that is lower than
-// asked for is raised, and what is to be told of its values is told from then on; a higher limit stays, and so does what is told. It gives a [*ConfigError] for a bucket that is not safe, and errors marked
+// asked for is raised, what is to be told of its values is told from then on, and one that takes no batches, of an older version,
+// takes them from then on; a higher limit stays, and so does what is told. It gives a [*ConfigError] for a bucket that is not safe, and errors marked
 // [es.ErrFull] or [es.ErrUnavailable].
 func Ensure(ctx context.Context, nc *nats.Conn, want jetstream.StreamConfig) error {
 	bucket, ok := strings.CutPrefix(want.Name, topology.BucketStream(""))
@@ -54,7 +55,8 @@ func Ensure(ctx context.Context, nc *nats.Conn, want jetstream.StreamConfig) err
 		return err
 	}
 	low, silent := 0 <= found.MaxBytes && found.MaxBytes < want.MaxBytes, want.RePublish != nil && found.RePublish == nil
-	if !low && !silent {
+	single := want.AllowBatchPublish && !found.AllowBatchPublish
+	if !low && !silent && !single {
 		return nil
 	}
 	if low {
@@ -63,8 +65,11 @@ func Ensure(ctx context.Context, nc *nats.Conn, want jetstream.StreamConfig) err
 	if silent {
 		found.RePublish = want.RePublish
 	}
+	if single {
+		found.AllowBatchPublish = true
+	}
 	if _, err := js.UpdateStream(ctx, found); err != nil {
-		return natsstore.EnsureError(errors.Wrapf(err, "let bucket %s have %d bytes and tell of its values %v", bucket, found.MaxBytes, found.RePublish != nil))
+		return natsstore.EnsureError(errors.Wrapf(err, "let bucket %s have %d bytes, take batches %v and tell of its values %v", bucket, found.MaxBytes, found.AllowBatchPublish, found.RePublish != nil))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"catenary/es"
 	"catenary/es/estest"
 	"catenary/es/natskv"
+	"catenary/es/project"
 )
 
 func TestPutStoresInOrder(t *testing.T) {
@@ -177,5 +178,251 @@ func TestPutWithoutABucket(t *testing.T) {
 		if !errors.Is(err, es.ErrUnavailable) {
 			t.Errorf("read without a connection: %v", err)
 		}
+	}
+}
+
+// placed gives values to stand after a revision, whose keys say who puts them.
+func placed(after uint64, n int, who string) []project.Placed {
+	values := make([]project.Placed, n)
+	for i := range values {
+		revision := after + uint64(i) + 1
+		values[i] = project.Placed{Key: fmt.Sprintf("%s.k%d", who, revision%7), Data: fmt.Appendf(nil, `{"n":%d}`, revision), Meta: metaOf(revision)}
+	}
+	return values
+}
+
+// Groups of all sizes and single values follow each other without waiting, and stand in that order.
+func TestPutAllStoresInOrder(t *testing.T) {
+	t.Parallel()
+	b, _ := bucket(t)
+	ctx := bounded(t)
+	var pending []es.Pending
+	var want []project.Placed
+	for i := range 200 {
+		after := uint64(len(want))
+		values := placed(after, 1+i%b.MaxGroup(), "a")
+		want = append(want, values...)
+		if i%5 == 0 {
+			want = want[:after+1]
+			pending = append(pending, b.Put(ctx, after, values[0].Key, values[0].Data, values[0].Meta))
+			continue
+		}
+		pending = append(pending, b.PutAll(ctx, after, values))
+	}
+	for i, p := range pending {
+		if err := es.Wait(ctx, p); err != nil {
+			t.Fatalf("put %d: %v", i+1, err)
+		}
+	}
+	got := collect(t, b.All(ctx, 0))
+	if len(got) != len(want) {
+		t.Fatalf("%d values stand, want %d", len(got), len(want))
+	}
+	for i, e := range got {
+		w := want[i]
+		if e.Key != w.Key || !bytes.Equal(e.Value, w.Data) || !e.Meta.Equal(w.Meta) || e.Revision != uint64(i)+1 {
+			t.Fatalf("value %d is %+v, want %+v", i+1, e, w)
+		}
+	}
+}
+
+// A group ends with the first value that is refused, wherever that is, and whoever was faster. What was told to be stored is, each
+// value is of one of the two, and of a group that failed only the first ones stand.
+func TestPutAllByTwo(t *testing.T) {
+	t.Parallel()
+	bus := estest.Server(t, false)
+	buckets := []*natskv.Bucket{open(t, bus.Connect(t), small("things")), open(t, bus.Connect(t), small("things"))}
+	ctx := bounded(t)
+	const values = 2000
+	type group struct {
+		after  uint64
+		values int
+		err    error
+	}
+	put := make([][]group, len(buckets))
+	var both sync.WaitGroup
+	for who, b := range buckets {
+		both.Go(func() {
+			for done := uint64(0); done < values; {
+				// The two put groups of different sizes, so that each refuses the other in the middle of one.
+				g := group{after: done, values: 10 + 7*who}
+				g.err = es.Wait(ctx, b.PutAll(ctx, g.after, placed(g.after, g.values, fmt.Sprint("by", who))))
+				if g.err != nil && !errors.Is(g.err, es.ErrConflict) {
+					t.Errorf("group after %d by %d: %v", g.after, who, g.err)
+				}
+				put[who] = append(put[who], g)
+				tail, err := b.Tail(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				done = tail.Revision
+			}
+		})
+	}
+	both.Wait()
+	stands := collect(t, buckets[0].All(ctx, 0))
+	stood := make([]int, len(stands)+1) // how often a value was accounted for
+	for who, groups := range put {
+		for _, g := range groups {
+			first := 0
+			for first < g.values {
+				at := g.after + uint64(first)
+				if at >= uint64(len(stands)) || !strings.HasPrefix(stands[at].Key, fmt.Sprintf("by%d.", who)) {
+					break
+				}
+				stood[at]++
+				first++
+			}
+			if g.err == nil && first != g.values {
+				t.Errorf("of the group after %d by %d, told to be stored, %d of %d values stand", g.after, who, first, g.values)
+			}
+		}
+	}
+	for i, e := range stands {
+		if e.Meta.Position.Sequence != e.Revision {
+			t.Errorf("value %d is the one made for place %d", e.Revision, e.Meta.Position.Sequence)
+		}
+		if stood[i] == 0 {
+			t.Errorf("value %d (key %s) stands, and is no first one of any group: something before it was refused", e.Revision, e.Key)
+		}
+	}
+}
+
+// A rival's value in the place of a group's own refuses the rest, even where the counts would fit again.
+func TestPutAllIsRefusedInTheMiddle(t *testing.T) {
+	t.Parallel()
+	b, nc := bucket(t)
+	ctx := bounded(t)
+	fill(t, b, 3, "k")
+	for _, after := range []uint64{2, 4} {
+		if err := es.Wait(ctx, b.PutAll(ctx, after, placed(after, 10, "late"))); !errors.Is(err, es.ErrConflict) {
+			t.Errorf("a group after value %d of 3: %v", after, err)
+		}
+	}
+	// The rival speaks between two messages of the group.
+	last := uint64(3)
+	b.Before(func(put int) {
+		if put == 4 {
+			if err := nc.Publish("$KV.things.rival", []byte("{}")); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	err := es.Wait(ctx, b.PutAll(ctx, last, placed(last, 10, "ours")))
+	if !errors.Is(err, es.ErrConflict) || !strings.Contains(fmt.Sprint(err), "4 of 10") {
+		t.Errorf("a group that a rival spoke into: %v", err)
+	}
+	if state, err := b.State(ctx); err != nil || state.Last != last+5 {
+		t.Errorf("%+v stand, %v, want 4 of the group and the rival's", state, err)
+	}
+	if err := es.Wait(ctx, b.PutAll(ctx, last+5, placed(last+5, 10, "again"))); err != nil {
+		t.Errorf("the next group: %v", err)
+	}
+}
+
+// Nothing is sent of a group that holds a value which can never be stored.
+func TestPutAllChecksValues(t *testing.T) {
+	t.Parallel()
+	b, _ := bucket(t)
+	ctx := bounded(t)
+	for name, c := range map[string]struct {
+		spoil func(*project.Placed)
+		want  error
+	}{
+		"a key":         {func(v *project.Placed) { v.Key = "a b" }, es.ErrName},
+		"a large value": {func(v *project.Placed) { v.Data = make([]byte, 2<<20) }, es.ErrTooLarge},
+	} {
+		values := placed(0, 10, "a")
+		c.spoil(&values[5])
+		if err := es.Wait(ctx, b.PutAll(ctx, 0, values)); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want one marked %v", name, err, c.want)
+		}
+	}
+	if err := es.Wait(ctx, b.PutAll(ctx, 0, placed(0, b.MaxGroup()+1, "a"))); err == nil {
+		t.Error("more values than it takes at once were taken")
+	}
+	if state, err := b.State(ctx); err != nil || state.Last != 0 {
+		t.Errorf("%+v stand, %v, want none", state, err)
+	}
+}
+
+// A bucket that is full says so in the middle of a group too.
+func TestPutAllIntoAFullBucket(t *testing.T) {
+	t.Parallel()
+	nc := estest.Server(t, false).Connect(t)
+	cfg := small("things")
+	cfg.MaxBytes = 8 << 10
+	b := open(t, nc, cfg)
+	ctx := bounded(t)
+	for after := uint64(0); ; {
+		err := es.Wait(ctx, b.PutAll(ctx, after, placed(after, 10, "a")))
+		if err == nil {
+			after += 10
+			continue
+		}
+		if !errors.Is(err, es.ErrFull) {
+			t.Errorf("a full bucket: %v", err)
+		}
+		break
+	}
+	for i, e := range collect(t, b.All(ctx, 0)) {
+		if e.Meta.Position.Sequence != uint64(i)+1 {
+			t.Errorf("value %d is the one made for place %d", i+1, e.Meta.Position.Sequence)
+		}
+	}
+}
+
+// A server that goes away under groups leaves the first ones of them, and none twice.
+func TestPutAllWhenTheServerGoes(t *testing.T) {
+	t.Parallel()
+	bus := estest.Server(t, false)
+	nc := bus.Connect(t)
+	b := open(t, nc, small("things"))
+	ctx := bounded(t)
+	fill(t, b, 1, "first.k")
+	var pending []es.Pending
+	for i := range uint64(50) {
+		pending = append(pending, b.PutAll(ctx, 1+20*i, placed(1+20*i, 20, "a")))
+	}
+	bus.Stop()
+	for i, p := range pending {
+		if err := es.Wait(ctx, p); err != nil && !errors.IsAny(err, es.ErrUnclear, es.ErrUnavailable, es.ErrConflict) {
+			t.Errorf("group %d: %v", i+1, err)
+		}
+	}
+	bus.Start(t)
+	tail, err := b.Tail(ctx)
+	for err != nil && ctx.Err() == nil {
+		tail, err = b.Tail(ctx)
+	}
+	for i, e := range collect(t, b.All(ctx, 0)) {
+		if e.Meta.Position.Sequence != uint64(i)+1 {
+			t.Fatalf("value %d is the one made for place %d", i+1, e.Meta.Position.Sequence)
+		}
+	}
+	for after := tail.Revision; after < 1001; after += 20 {
+		if err := es.Wait(ctx, b.PutAll(ctx, after, placed(after, 20, "a"))); err != nil {
+			t.Fatalf("the group after %d, once the server is there again: %v", after, err)
+		}
+	}
+}
+
+// A bucket of an older version takes values one by one until it is made sure of.
+func TestPutAllNeedsBatches(t *testing.T) {
+	t.Parallel()
+	nc := estest.Server(t, false).Connect(t)
+	old := small("things")
+	old.AllowBatchPublish = false
+	if b := open(t, nc, old); b.MaxGroup() != 1 {
+		t.Errorf("a bucket without batches takes %d values at once", b.MaxGroup())
+	}
+	b := open(t, nc, small("things"))
+	if b.MaxGroup() < 2 {
+		t.Error("the bucket takes no batches after it was made sure of")
+	}
+	ctx := bounded(t)
+	if err := es.Wait(ctx, b.PutAll(ctx, 0, placed(0, 10, "a"))); err != nil {
+		t.Error(err)
 	}
 }

@@ -3,7 +3,6 @@ package natsstore
 import (
 	"context"
 	"strconv"
-	"time"
 
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
@@ -11,6 +10,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"catenary/es"
+	"catenary/internal/answers"
 )
 
 // Headers of an atomic batch. The server keeps the messages of a batch id aside until the one that commits it.
@@ -31,8 +31,6 @@ type appending struct {
 	messages   int
 	bytes      int64
 	identified bool // its last message carries an id for the server
-	deadline   time.Time
-	connection uint64 // which connection to the bus it goes out on
 }
 
 // wrap says which append an error is about.
@@ -144,7 +142,7 @@ func (s *Store) send(a *appending, messages []*nats.Msg) error {
 			return a.wrap(kind)
 		}
 	}
-	reply, err := s.answers.expect(a)
+	reply, err := s.answers.Expect(a)
 	if err != nil {
 		return errors.Mark(a.wrap(err), es.ErrUnavailable)
 	}
@@ -152,14 +150,18 @@ func (s *Store) send(a *appending, messages []*nats.Msg) error {
 	s.byEnd[a.end] = a
 	s.mu.Unlock()
 	messages[last].Reply = reply
-	if err := s.nc.PublishMsg(messages[last]); err != nil && s.answers.forget(reply) != nil {
+	if err := s.nc.PublishMsg(messages[last]); err != nil && s.answers.Forget(reply) {
 		return a.wrap(sendError(err))
 	}
 	return nil
 }
 
-// answered takes in what an append has come to.
-func (s *Store) answered(a *appending, err error) {
+// answered takes in what an append has come to. A confirmation of a message that was sent again, and stood already, is as good as
+// the first when it names the right place: the message's id covers its content and all before it.
+func (s *Store) answered(a *appending, answer answers.Answer, err error) {
+	if err == nil && (answer.Sequence != a.end.Sequence || answer.Stream != s.config.Stream) {
+		err = errors.Newf("the answer names event %d of stream %s", answer.Sequence, answer.Stream)
+	}
 	if err != nil {
 		err = a.wrap(answerError(err))
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"catenary/es"
+	"catenary/internal/answers"
 )
 
 // Store is an [es.Store] over one JetStream stream, safe for use by many goroutines. Make it with [Open].
@@ -26,7 +27,7 @@ type Store struct {
 
 	turn    *semaphore.Weighted // who has it may send
 	window  *window
-	answers *answers
+	answers *answers.Answers[*appending]
 	status  chan nats.Status
 	close   sync.Once
 
@@ -71,7 +72,7 @@ func Open(ctx context.Context, nc *nats.Conn, config Config) (*Store, error) {
 		return nil, err
 	}
 	s.learn(found)
-	if s.answers, err = newAnswers(nc, config.Stream, config.AckTimeout, s.answered); err != nil {
+	if s.answers, err = answers.Listen(nc, config.Stream, config.AckTimeout, s.answered); err != nil {
 		return nil, errors.Mark(errors.Wrapf(err, "listen for the answers of event stream %s", config.Stream), es.ErrUnavailable)
 	}
 	s.status = nc.StatusChanged(nats.RECONNECTING, nats.CONNECTED, nats.CLOSED)
@@ -83,7 +84,7 @@ func Open(ctx context.Context, nc *nats.Conn, config Config) (*Store, error) {
 func (s *Store) Close() {
 	s.close.Do(func() {
 		s.nc.RemoveStatusListener(s.status)
-		s.answers.close(errStoreClosed)
+		s.answers.Close(errStoreClosed)
 	})
 }
 
@@ -96,10 +97,10 @@ func (s *Store) watch() {
 		s.reconnect()
 		switch status {
 		case nats.CLOSED:
-			s.answers.giveUp(nats.ErrConnectionClosed)
+			s.answers.GiveUp(nats.ErrConnectionClosed)
 			return
 		default:
-			s.answers.disconnected()
+			s.answers.Disconnected()
 		}
 	}
 }

@@ -62,6 +62,26 @@ type Bucket interface {
 	All(ctx context.Context, after uint64) iter.Seq2[Entry, error]
 }
 
+// Placed is a value with what is kept beside it, as it is put into a bucket.
+type Placed struct {
+	Key  string
+	Data []byte
+	Meta Meta
+}
+
+// Grouping is a bucket that takes several values at once, for less than each costs alone.
+type Grouping interface {
+	Bucket
+	// MaxGroup is how many values it takes at once.
+	MaxGroup() int
+	// PutAll hands over values, to stand directly after the revision `after` and in this order, as Put does with one. The first
+	// one that is not stored MUST end them: none after it is stored, whoever else puts. Nothing of a group is stored that holds a
+	// value which can never be, and its error is marked so.
+	//
+	// Pending gives errors marked as those of Put. After one, the first values of the group may stand.
+	PutAll(ctx context.Context, after uint64, values []Placed) es.Pending
+}
+
 // Marks keeps how far each view has read, for views that seldom write a value. They are safe to lose.
 type Marks interface {
 	// Get gives a mark. It gives errors marked [es.ErrNotFound] or [es.ErrUnavailable].

@@ -55,47 +55,57 @@ func wanted(t testing.TB, s es.Store) []project.Entry {
 
 var stored = cmpopts.IgnoreFields(project.Entry{}, "Stored")
 
+// groups are how many values a bucket takes at once: each by itself, and fewer than there are.
+func groups() []int { return []int{1, 5} }
+
 // TestOnceWhenKilledAnywhere kills the projector at every single put, before the bucket has it and after, and runs it
-// again: the bucket is what it would have been.
+// again: the bucket is what it would have been. Where several are put together, that is in the middle of them too.
 func TestOnceWhenKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	s := store(t, history(20)...)
 	want := wanted(t, s)
 	for name, newBucket := range backends(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for _, fault := range []projecttest.Fault{projecttest.FaultLostBefore, projecttest.FaultLostAfter} {
-				for k := 1; k <= len(want); k++ {
-					b, marks := newBucket(t), &projecttest.Marks{}
-					killed, kill := context.WithCancel(bounded(t))
-					faulty := &projecttest.Faulty{Bucket: b, Script: func(n int) projecttest.Fault {
-						switch {
-						case n < k:
-							return projecttest.FaultNone
-						case n == k:
-							kill()
-							return fault
-						}
-						return projecttest.FaultLostBefore // a dead process puts nothing
-					}}
-					cfg := config(s, spec(newSums, faulty))
-					cfg.Marks = marks
-					first, err := project.New(cfg)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := first.Run(killed); err != nil {
-						t.Fatal(err)
-					}
-					cfg = config(s, spec(newSums, b))
-					cfg.Marks = marks
-					projecttest.Run(t, cfg, 20)
-					if diff := cmp.Diff(want, entries(t, b), stored); diff != "" {
-						t.Fatalf("killed at put %d (fault %d) (-want +have):\n%s", k, fault, diff)
-					}
+		for _, group := range groups() {
+			t.Run(fmt.Sprintf("%s, %d together", name, group), func(t *testing.T) {
+				t.Parallel()
+				killAnywhere(t, s, want, newBucket, group)
+			})
+		}
+	}
+}
+
+func killAnywhere(t *testing.T, s es.Store, want []project.Entry, newBucket func(testing.TB) project.Bucket, group int) {
+	t.Helper()
+	for _, fault := range []projecttest.Fault{projecttest.FaultLostBefore, projecttest.FaultLostAfter} {
+		for k := 1; k <= len(want); k++ {
+			b, marks := newBucket(t), &projecttest.Marks{}
+			killed, kill := context.WithCancel(bounded(t))
+			faulty := &projecttest.Faulty{Bucket: b, Group: group, Script: func(n int) projecttest.Fault {
+				switch {
+				case n < k:
+					return projecttest.FaultNone
+				case n == k:
+					kill()
+					return fault
 				}
+				return projecttest.FaultLostBefore // a dead process puts nothing
+			}}
+			cfg := config(s, spec(newSums, faulty))
+			cfg.Marks = marks
+			first, err := project.New(cfg)
+			if err != nil {
+				t.Fatal(err)
 			}
-		})
+			if err := first.Run(killed); err != nil {
+				t.Fatal(err)
+			}
+			cfg = config(s, spec(newSums, b))
+			cfg.Marks = marks
+			projecttest.Run(t, cfg, 20)
+			if diff := cmp.Diff(want, entries(t, b), stored); diff != "" {
+				t.Fatalf("killed at put %d (fault %d) (-want +have):\n%s", k, fault, diff)
+			}
+		}
 	}
 }
 
@@ -110,7 +120,7 @@ func TestOnceWhenAnswersAreLost(t *testing.T) {
 			for _, fault := range []projecttest.Fault{projecttest.FaultLostBefore, projecttest.FaultLostAfter, projecttest.FaultFull} {
 				for k := 1; k <= len(want); k += 3 {
 					b := newBucket(t)
-					faulty := &projecttest.Faulty{Bucket: b, Script: func(n int) projecttest.Fault {
+					faulty := &projecttest.Faulty{Bucket: b, Group: groups()[k%2], Script: func(n int) projecttest.Fault {
 						if n == k {
 							return fault
 						}

@@ -20,22 +20,83 @@ func (w *worker) push(ctx context.Context) error {
 			}
 			continue
 		}
-		p := &w.queue[w.sent]
-		for w.sent > 0 && (w.sent >= w.cfg.MaxInFlight || w.sentBytes+len(p.data) > maxInFlightBytes) {
+		values, size := w.together()
+		for w.sent > 0 && (w.sent+values > w.cfg.MaxInFlight || w.sentBytes+size > maxInFlightBytes) {
 			if err := w.answer(ctx); err != nil {
 				return err
 			}
-			p = &w.queue[w.sent]
 		}
-		p.pending = w.bucket.Put(ctx, w.confirmed+uint64(w.sent), p.key, p.data, p.meta)
-		w.sent++
-		w.sentBytes += len(p.data)
+		w.send(ctx, values)
+		w.sentBytes += size
 	}
 	return w.collect()
 }
 
+const (
+	// minTogether is from how many values on they are put together: fewer cost less one by one.
+	minTogether = 4
+	// maxTogetherBytes bounds the values that are put together, so that many are on their way while they are large.
+	maxTogetherBytes = 1 << 20
+)
+
+// maxTogether is how many values the bucket takes at once.
+func (w *worker) maxTogether() int {
+	grouping, ok := w.bucket.(Grouping)
+	if !ok || w.alone > 0 {
+		return 1
+	}
+	return min(grouping.MaxGroup(), w.cfg.MaxInFlight)
+}
+
+// together gives how many of the next values are put together, and their size.
+func (w *worker) together() (values, size int) {
+	most := w.maxTogether()
+	for _, p := range w.queue[w.sent:] {
+		if values == most || values > 0 && size+len(p.data) > maxTogetherBytes {
+			break
+		}
+		values++
+		size += len(p.data)
+	}
+	if values < minTogether {
+		return 1, len(w.queue[w.sent].data)
+	}
+	return values, size
+}
+
+// send puts the next values.
+func (w *worker) send(ctx context.Context, values int) {
+	after := w.confirmed + uint64(w.sent)
+	next := w.queue[w.sent : w.sent+values]
+	w.sent += values
+	if values == 1 {
+		next[0].group = 1
+		next[0].pending = w.bucket.Put(ctx, after, next[0].key, next[0].data, next[0].meta)
+		w.alone = max(w.alone-1, 0)
+		return
+	}
+	placed := make([]Placed, values)
+	for i, p := range next {
+		placed[i] = Placed{Key: p.key, Data: p.data, Meta: p.meta}
+	}
+	pending := w.bucket.(Grouping).PutAll(ctx, after, placed)
+	for i := range next {
+		next[i].pending, next[i].group = pending, values
+	}
+}
+
+// gathers says whether the values of the last event wait for those of the next one, which is at hand, to be put together with them.
+func (w *worker) gathers() bool {
+	more := w.head.Sequence < w.until
+	if w.place != nil {
+		more = len(w.place.events) > 0
+	}
+	return more && w.ahead == nil && len(w.queue)-w.sent < w.maxTogether()
+}
+
 // collect takes in the answers that are there.
 func (w *worker) collect() error {
+	defer w.tell()
 	for w.sent > 0 {
 		select {
 		case <-w.queue[0].pending.Done():
@@ -49,8 +110,11 @@ func (w *worker) collect() error {
 	return nil
 }
 
-// settle waits until all values are answered.
+// settle sends what has waited to be put together with more, and waits until all values are answered.
 func (w *worker) settle(ctx context.Context) error {
+	if err := w.push(ctx); err != nil {
+		return err
+	}
 	for w.sent > 0 {
 		if err := w.answer(ctx); err != nil {
 			return err
@@ -61,6 +125,7 @@ func (w *worker) settle(ctx context.Context) error {
 
 // answer waits for the next answer.
 func (w *worker) answer(ctx context.Context) error {
+	defer w.tell()
 	select {
 	case <-w.queue[0].pending.Done():
 		return w.answered()
@@ -80,6 +145,9 @@ func (w *worker) answered() error {
 		w.sentBytes -= len(p.data)
 		w.confirm(w.confirmed + 1)
 		return nil
+	case final(err) && p.group > 1:
+		w.alone = p.group // which of them it is shows when each is put by itself
+		return errors.Wrapf(err, "store %d values from %s on together", p.group, p.meta.Position)
 	case final(err):
 		return stopAt(p.meta.Position.Sequence, p.meta.Type, errors.Wrapf(err, "the value for key %s can't be stored", p.key))
 	}
@@ -95,7 +163,15 @@ func (w *worker) confirm(revision uint64) {
 	if p.last {
 		w.persisted = max(w.persisted, p.meta.Position.Sequence)
 		w.passed = p.through
-		w.track.set(Progress{Event: p.through.Sequence, Revision: revision, Bucket: w.generation.Bucket})
+		w.reached = Progress{Event: p.through.Sequence, Revision: revision, Bucket: w.generation.Bucket}
+	}
+}
+
+// tell tells others how far the view has come, when it has come further.
+func (w *worker) tell() {
+	if w.reached != (Progress{}) {
+		w.track.set(w.reached)
+		w.reached = Progress{}
 	}
 }
 
@@ -220,5 +296,6 @@ func (w *worker) adopt(ctx context.Context) error {
 		return w.notOurs(e)
 	}
 	w.confirm(e.Revision)
+	w.tell()
 	return nil
 }

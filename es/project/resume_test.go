@@ -3,6 +3,7 @@ package project_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"strings"
 	"testing"
@@ -299,14 +300,21 @@ func TestMendedValuesAreTakenIn(t *testing.T) {
 
 func TestValuesThatCanNotBeStored(t *testing.T) {
 	t.Parallel()
-	s := store(t, thing("a", added{By: 1}), thing("large", added{By: 1}), thing("a", added{By: 1}))
-	b := &projecttest.Bucket{}
-	r := start(t, config(s, spec(func() project.View { return &bloated{sums{name: "sums", version: 1, state: map[string]int{}}} }, b)))
-	if v := r.stopped("sums"); v.At != 2 || v.Position.Event != 1 || !strings.Contains(v.Reason, "the limit is") {
-		t.Errorf("status %+v", v)
-	}
-	if n := len(entries(t, b)); n != 1 {
-		t.Errorf("%d values stand", n)
+	s := store(t, thing("a", added{By: 1}), thing("b", added{By: 1}), thing("large", added{By: 1}), thing("a", added{By: 1}), thing("b", added{By: 1}))
+	newBloated := func() project.View { return &bloated{sums{name: "sums", version: 1, state: map[string]int{}}} }
+	for _, group := range groups() {
+		t.Run(fmt.Sprintf("%d together", group), func(t *testing.T) {
+			t.Parallel()
+			b := &projecttest.Bucket{}
+			takes := &projecttest.Faulty{Bucket: b, Group: group, Script: func(int) projecttest.Fault { return projecttest.FaultNone }}
+			r := start(t, config(s, spec(newBloated, takes)))
+			if v := r.stopped("sums"); v.At != 3 || v.Position.Event != 2 || !strings.Contains(v.Reason, "the limit is") {
+				t.Errorf("status %+v", v)
+			}
+			if n := len(entries(t, b)); n != 2 {
+				t.Errorf("%d values stand", n)
+			}
+		})
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 //
 // Its state is always this: the view has folded every event up to head; of the values that came from that, those up to
 // the revision `confirmed` stand in the bucket, and the queue holds the others in order, of which the first `sent` are on
-// their way.
+// their way. The rest waits for values of events that are at hand, to be put together with them.
 type worker struct {
 	runner  *Runner
 	cfg     *Config
@@ -44,12 +44,15 @@ type worker struct {
 	view      View // nil: to be taken up from the bucket
 	reads     map[string]bool
 	head      es.Head
-	passed    es.Head // the last event whose values are all confirmed
-	persisted uint64  // the last event that the bucket or the mark shows as passed
+	until     uint64   // the last event that the view's own reader gives
+	passed    es.Head  // the last event whose values are all confirmed
+	reached   Progress // what others are not told yet
+	persisted uint64   // the last event that the bucket or the mark shows as passed
 	confirmed uint64
 	queue     []planned
 	sent      int
 	sentBytes int
+	alone     int // so many values are put one by one, since one of them can't be stored
 	ahead     *ahead
 }
 
@@ -58,6 +61,7 @@ type planned struct {
 	key     string
 	data    []byte
 	meta    Meta
+	group   int     // how many values were put together, this one among them
 	last    bool    // the event's last value
 	through es.Head // the last event that has passed when the value stands
 	pending es.Pending
@@ -242,6 +246,7 @@ func (w *worker) catchUp(ctx context.Context, through uint64) error {
 		return nil
 	}
 	head := w.head
+	w.until = through
 	for m, err := range es.VerifyChain(&head, w.cfg.Store.Read(ctx, head.Sequence)) {
 		if err != nil {
 			return err
@@ -300,11 +305,15 @@ func (w *worker) fold(ctx context.Context, it *item) error {
 		})
 	}
 	w.head = it.head
+	if len(values) == 0 && len(w.queue) > 0 {
+		w.queue[len(w.queue)-1].through = it.head
+	}
 	switch {
-	case len(values) > 0:
+	case len(values) > 0 && w.gathers():
+		// The next event is at hand, and its values go out with these.
+	case len(w.queue) > 0 && w.sent < len(w.queue):
 		err = w.push(ctx)
 	case len(w.queue) > 0:
-		w.queue[len(w.queue)-1].through = it.head
 		err = w.collect()
 	default:
 		w.pass(ctx, it.head)

@@ -139,6 +139,8 @@ func Bucket(bucket string, o Options) jetstream.StreamConfig {
 		DenyDelete:        true,
 		DenyPurge:         true,
 		AllowDirect:       false,
+		// Values that are at hand together are put together.
+		AllowBatchPublish: true,
 	}
 	if c.Replicas == 1 {
 		c.PersistMode = jetstream.AsyncPersistMode

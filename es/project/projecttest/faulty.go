@@ -30,6 +30,8 @@ type Faulty struct {
 	project.Bucket
 	// Script says what becomes of the n-th put, from 1. It is called in the order of the puts.
 	Script func(n int) Fault
+	// Group is how many values it takes at once. Zero means that it takes each by itself.
+	Group int
 
 	mu   sync.Mutex
 	puts int
@@ -61,7 +63,23 @@ func (f *Faulty) Put(ctx context.Context, after uint64, key string, value []byte
 	return answer
 }
 
-// Puts counts the puts so far.
+// MaxGroup is how many values it takes at once.
+func (f *Faulty) MaxGroup() int { return max(f.Group, 1) }
+
+// PutAll does with each of the values what the script says of it, up to the first that is not stored or whose answer is lost.
+func (f *Faulty) PutAll(ctx context.Context, after uint64, values []project.Placed) es.Pending {
+	answer := es.NewPromise()
+	for i, v := range values {
+		if err := es.Wait(context.WithoutCancel(ctx), f.Put(ctx, after+uint64(i), v.Key, v.Data, v.Meta)); err != nil {
+			answer.Resolve(err)
+			return answer
+		}
+	}
+	answer.Resolve(nil)
+	return answer
+}
+
+// Puts counts the puts so far, each value of a group by itself.
 func (f *Faulty) Puts() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
