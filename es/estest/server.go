@@ -11,6 +11,10 @@ import (
 // startTimeout bounds how long a server may take until it accepts connections; it takes milliseconds.
 const startTimeout = 20 * time.Second
 
+// maxStoreBytes is what the limits of a test's streams may add up to. The default is three quarters of what is free, which on a small
+// disk is less than the one limit of an event stream; a test fills neither.
+const maxStoreBytes = 1 << 40
+
 // Bus is a real server with JetStream in this process, on a random port of the loopback interface. Its store outlives
 // [Bus.Stop], so that a restart can be tested.
 type Bus struct {
@@ -24,7 +28,7 @@ func Server(t testing.TB, sync bool) *Bus {
 	t.Helper()
 	b := &Bus{options: server.Options{
 		ServerName: "estest", Host: "127.0.0.1", Port: server.RANDOM_PORT,
-		JetStream: true, StoreDir: t.TempDir(), SyncAlways: sync, NoSigs: true, NoLog: true,
+		JetStream: true, JetStreamMaxStore: maxStoreBytes, StoreDir: t.TempDir(), SyncAlways: sync, NoSigs: true, NoLog: true,
 	}}
 	b.Start(t)
 	t.Cleanup(b.Stop)
