@@ -73,6 +73,9 @@ func (m *Mirrors) Ensure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := m.removeOrphans(ctx, buckets); err != nil {
+		return err
+	}
 	targets := map[string]uint64{}
 	for _, bucket := range buckets {
 		last, err := m.ensure(ctx, bucket)
@@ -114,6 +117,37 @@ func (m *Mirrors) buckets(ctx context.Context) ([]string, error) {
 		}
 	}
 	return slices.Sorted(maps.Keys(wanted)), nil
+}
+
+// removeOrphans removes the mirrors of generations whose buckets are no more: whoever removed one may have had no access to its mirror.
+func (m *Mirrors) removeOrphans(ctx context.Context, buckets []string) error {
+	names := m.copies.StreamNames(ctx)
+	var orphans []string
+	for name := range names.Name() {
+		bucket := strings.TrimPrefix(name, topology.BucketStream(""))
+		if _, _, ok := topology.GenerationOf(bucket); ok && !slices.Contains(buckets, bucket) {
+			orphans = append(orphans, bucket)
+		}
+	}
+	if err := names.Err(); err != nil {
+		return errors.Wrap(err, "mirrors: list the streams of the ops account")
+	}
+	for _, bucket := range orphans {
+		m.log.Info("mirror of a bucket that is no more is removed", "bucket", bucket)
+		if err := m.Remove(ctx, bucket); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Remove removes the mirror of a bucket, if there is one.
+func (m *Mirrors) Remove(ctx context.Context, bucket string) error {
+	err := m.copies.DeleteStream(ctx, topology.BucketStream(bucket))
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	return errors.Wrapf(err, "mirror of bucket %s: remove it", bucket)
 }
 
 // Follow gives one bucket a mirror, if it has no true one, and returns when that holds a revision. The errors are those of

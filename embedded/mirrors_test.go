@@ -215,3 +215,31 @@ func TestMirrorOfOverwrittenValues(t *testing.T) {
 		t.Errorf("an equal mirror was made anew:\n%s", log.String())
 	}
 }
+
+// TestMirrorsWithoutABucketGo: the mirror of a generation whose bucket was removed goes with the next look; those of others stay.
+func TestMirrorsWithoutABucketGo(t *testing.T) {
+	t.Parallel()
+	s := start(t, embedded.Config{})
+	_, js := ledgerOf(t, s)
+	former := topology.Generation(topology.BucketNodes, 2)
+	_, err := js.CreateStream(testContext(t), topology.Bucket(former, s.Options()))
+	check(t, err)
+	check(t, s.EnsureMirrors(testContext(t)))
+	mirrors, err := s.Mirrors()
+	check(t, err)
+	there := func(bucket string) bool {
+		_, err := jetstreamOf(t, mirrors).Stream(testContext(t), topology.BucketStream(bucket))
+		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	if !there(former) || !there(topology.BucketNodes) {
+		t.Fatal("a mirror is missing")
+	}
+	check(t, js.DeleteStream(testContext(t), topology.BucketStream(former)))
+	check(t, s.EnsureMirrors(testContext(t)))
+	if there(former) || !there(topology.BucketNodes) {
+		t.Errorf("without its bucket a mirror is there: %v; that of another: %v", there(former), there(topology.BucketNodes))
+	}
+}

@@ -21,6 +21,8 @@ type Copies interface {
 	Follow(ctx context.Context, bucket string, revision uint64) error
 	// Retire gives back the room that is kept for the copy of a bucket which takes nothing more.
 	Retire(ctx context.Context, bucket string) error
+	// Remove removes the copy of a bucket, if there is one.
+	Remove(ctx context.Context, bucket string) error
 }
 
 // Generations are [project.Generations] over JetStream: a bucket for each generation, and the pointers in topology.BucketViews. They
@@ -97,9 +99,9 @@ func (g *Generations) Follow(ctx context.Context, view string, p project.Pointer
 			return project.Generation{}, err
 		}
 	}
-	return project.Generation{}, errors.WithHint(
-		errors.Newf("view %s: all %d generations of its bucket are there", view, topology.MaxGenerations),
-		"remove those that nobody reads any more; the pointer, "+view+" in "+topology.BucketViews+", names the one that is read")
+	return project.Generation{}, errors.Mark(errors.WithHint(
+		errors.Newf("view %s: all %d generations of its bucket are there, and none was left long enough ago to be removed", view, topology.MaxGenerations),
+		"wait, or find out why so many are built; the pointer, "+view+" in "+topology.BucketViews+", has the reason of each"), es.ErrFull)
 }
 
 // Open makes or checks the bucket of a generation that is being built, lets it take values, and gives access to it.
@@ -171,9 +173,22 @@ func (g *Generations) reserved(ctx context.Context) (have reservation, revision 
 
 // List gives the generations of a view whose buckets are there.
 func (g *Generations) List(ctx context.Context, view string) ([]project.Stored, error) {
+	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
+	defer cancel()
+	there := map[string]bool{}
+	names := g.js.StreamNames(ctx)
+	for name := range names.Name() {
+		there[name] = true
+	}
+	if err := names.Err(); err != nil {
+		return nil, natsstore.ReadError(errors.Wrapf(err, "generations of view %s", view))
+	}
 	var all []project.Stored
 	for n := 1; n <= topology.MaxGenerations; n++ {
 		bucket := topology.Generation(view, n)
+		if !there[topology.BucketStream(bucket)] {
+			continue
+		}
 		info, err := g.look(ctx, bucket)
 		switch {
 		case errors.Is(err, jetstream.ErrStreamNotFound):
@@ -181,13 +196,37 @@ func (g *Generations) List(ctx context.Context, view string) ([]project.Stored, 
 		case err != nil:
 			return nil, err
 		}
-		s := project.Stored{Generation: project.Generation{Number: n, Bucket: bucket}, Values: info.State.LastSeq, Changed: info.Created}
+		s := project.Stored{Generation: project.Generation{Number: n, Bucket: bucket}, Values: info.State.LastSeq, Made: info.Created, Changed: info.Created}
 		if info.State.LastTime.After(s.Changed) {
 			s.Changed = info.State.LastTime
 		}
 		all = append(all, s)
 	}
 	return all, nil
+}
+
+// Remove removes a bucket and its copy. The copy goes first: one without its bucket would be nobody's.
+func (g *Generations) Remove(ctx context.Context, s project.Stored) error {
+	info, err := g.look(ctx, s.Bucket)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+	case err != nil:
+		return err
+	case !info.Created.Equal(s.Made):
+		return errors.Mark(errors.Newf("bucket %s was made anew at %s", s.Bucket, info.Created), es.ErrConflict)
+	}
+	if g.copies != nil {
+		if err := g.copies.Remove(ctx, s.Bucket); err != nil {
+			return natsstore.EnsureError(errors.Wrapf(err, "copy of bucket %s", s.Bucket))
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
+	defer cancel()
+	err = g.js.DeleteStream(ctx, topology.BucketStream(s.Bucket))
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	return natsstore.ReadError(errors.Wrapf(err, "remove bucket %s", s.Bucket))
 }
 
 func (g *Generations) look(ctx context.Context, bucket string) (*jetstream.StreamInfo, error) {

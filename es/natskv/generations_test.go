@@ -84,7 +84,7 @@ func TestGenerationsFollow(t *testing.T) {
 		}
 		next, err := g.Follow(ctx, view, p)
 		if n == topology.MaxGenerations {
-			if err == nil || !strings.Contains(errors.FlattenHints(err), "remove those") {
+			if err == nil || !errors.Is(err, es.ErrFull) {
 				t.Errorf("after the last generation: %+v, %v", next, err)
 			}
 			break
@@ -179,6 +179,54 @@ func (c *copies) Follow(_ context.Context, bucket string, revision uint64) error
 func (c *copies) Retire(_ context.Context, bucket string) error {
 	c.asked = append(c.asked, "-"+bucket)
 	return nil
+}
+
+func (c *copies) Remove(_ context.Context, bucket string) error {
+	c.asked = append(c.asked, "x"+bucket)
+	return nil
+}
+
+// TestRemove removes the very bucket that was listed, its copy first, and not one of the same name that was made since.
+func TestRemove(t *testing.T) {
+	t.Parallel()
+	const view = topology.BucketNodes
+	ctx := bounded(t)
+	nc := estest.Server(t, false).Connect(t)
+	kept := &copies{}
+	g, err := natskv.OpenGenerations(ctx, nc, topology.Options{BucketBytes: 1 << 20}, kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func() []project.Stored {
+		t.Helper()
+		found, err := g.List(ctx, view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	next := project.Generation{Number: 2, Bucket: topology.Generation(view, 2)}
+	if _, err := g.Open(ctx, next); err != nil {
+		t.Fatal(err)
+	}
+	first := list()[0]
+	for range 2 { // the second time there is nothing left to do
+		if err := g.Remove(ctx, first); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found := list(); len(found) != 0 {
+		t.Errorf("after that there are %+v", found)
+	}
+	if _, err := g.Open(ctx, next); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Remove(ctx, first); !errors.Is(err, es.ErrConflict) || len(list()) != 1 {
+		t.Errorf("one that was made since: %v", err)
+	}
+	if diff := cmp.Diff([]string{"x" + next.Bucket, "x" + next.Bucket}, kept.asked); diff != "" {
+		t.Errorf("copies (-want +have):\n%s", diff)
+	}
 }
 
 func TestCopiesAreAsked(t *testing.T) {

@@ -61,6 +61,10 @@ type Config struct {
 	CheckInterval time.Duration
 	// MaxHandOver bounds for how long a view stands still while it is handed over to a new generation. Zero means DefaultMaxHandOver.
 	MaxHandOver time.Duration
+	// KeepFormer is for how long a generation that readers were sent away from is kept. Zero means DefaultKeepFormer.
+	KeepFormer time.Duration
+	// TidyInterval is how often such generations are looked at. Zero means DefaultTidyInterval.
+	TidyInterval time.Duration
 	// MaxHold is how long the reader waits for a view that takes nothing. Zero means DefaultMaxHold.
 	MaxHold time.Duration
 }
@@ -131,6 +135,12 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.MaxHandOver <= 0 {
 		c.MaxHandOver = DefaultMaxHandOver
+	}
+	if c.KeepFormer <= 0 {
+		c.KeepFormer = DefaultKeepFormer
+	}
+	if c.TidyInterval <= 0 {
+		c.TidyInterval = DefaultTidyInterval
 	}
 	if c.MaxHold <= 0 {
 		c.MaxHold = DefaultMaxHold

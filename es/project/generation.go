@@ -21,6 +21,8 @@ type Generation struct {
 	// Since is when readers were sent to it, Until when they were sent to the next one.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
+	// Removed is when its bucket was removed.
+	Removed time.Time `json:"removed,omitzero"`
 }
 
 // Pointer says which generation of a view's bucket is read. It is what stands under the view's name in the bucket of
@@ -29,7 +31,8 @@ type Pointer struct {
 	Generation
 	// Next is being built. Whoever finds it goes on with it.
 	Next *Generation `json:"next,omitempty"`
-	// Former are the generations that were read before, oldest first. They can still be read, and nothing is added to them.
+	// Former are the generations that were read before, oldest first. Those that were not removed can still be read, and nothing is added
+	// to them.
 	Former []Generation `json:"former,omitempty"`
 	// Revision guards a change: it fails when somebody else has changed the pointer meanwhile. It is no part of the value.
 	Revision uint64 `json:"-"`
@@ -40,8 +43,8 @@ type Stored struct {
 	Generation
 	// Values is the revision of its newest value.
 	Values uint64
-	// Changed is when it was made, or last got a value.
-	Changed time.Time
+	// Made is when the bucket was made: one of the same name may follow on it. Changed is when it was, or last got a value.
+	Made, Changed time.Time
 }
 
 // FirstPointer is the pointer of a view that has never had but one bucket, which has the view's own name.
@@ -83,8 +86,8 @@ type Generations interface {
 	Pointer(ctx context.Context, view string) (Pointer, error)
 	// Point changes a view's pointer. It gives errors marked [es.ErrConflict] when it was changed since p was read.
 	Point(ctx context.Context, view string, p Pointer) error
-	// Follow gives the generation that may follow on the present one, with a bucket's name that is not in use. It gives errors
-	// when there is none left.
+	// Follow gives the generation that may follow on the present one, with a bucket's name that is not in use. It gives errors marked
+	// [es.ErrFull] when there is none left.
 	Follow(ctx context.Context, view string, p Pointer) (Generation, error)
 	// Open gives access to the bucket of a generation that is being built, and makes the bucket when it is not there. It gives errors
 	// marked [es.ErrFull] when there is no room for it.
@@ -97,6 +100,8 @@ type Generations interface {
 	Reserve(ctx context.Context, view string, g Generation) error
 	// List gives the generations of a view whose buckets are there, by number.
 	List(ctx context.Context, view string) ([]Stored, error)
+	// Remove removes the bucket of a generation that nobody reads, and its copies, if it is the very bucket that was listed.
+	Remove(ctx context.Context, s Stored) error
 	// Copied returns when the copies of a generation's bucket that people read have the revision.
 	Copied(ctx context.Context, g Generation, revision uint64) error
 	// Fence lets a generation's bucket take nothing more, from whomever. Serving it again undoes that.

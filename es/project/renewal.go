@@ -122,6 +122,6 @@ func (r *Runner) renew(ctx context.Context, w *worker, stop *stopError) {
 
 // passing says whether what kept a generation from being built may be gone at the next try.
 func passing(err error) bool {
-	return errors.IsAny(err, ErrWorking, ErrNoRoom, ErrNoBucket, errMoved, errRetake, es.ErrFull, es.ErrUnavailable, es.ErrConflict, es.ErrUnclear) &&
+	return errors.IsAny(err, ErrWorking, ErrNoRoom, ErrNoBucket, errMoved, errRetake, errGivenUp, es.ErrFull, es.ErrUnavailable, es.ErrConflict, es.ErrUnclear) &&
 		!errors.IsAny(err, ErrStopped, es.ErrBrokenChain)
 }

@@ -76,6 +76,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	group.Go(func() { r.failed(r.read(ctx, head), cancel) })
 	group.Go(func() { r.lookForOrders(ctx) })
+	group.Go(func() { r.tidy(ctx) })
 	for _, w := range r.workers {
 		group.Go(func() { r.failed(w.run(ctx), cancel) })
 	}

@@ -53,6 +53,9 @@ func newerf(format string, args ...any) error {
 // errRetake means that the bucket no longer ends where the view left it: the view is to be taken up from it again.
 var errRetake = errors.New("the bucket has gone back")
 
+// errGivenUp means that another generation is to be built in the place of the one that was begun.
+var errGivenUp = errors.New("another generation is built in its place")
+
 // errPaused means that the view is to fold no further until it is told otherwise.
 var errPaused = errors.New("paused")
 

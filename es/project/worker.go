@@ -32,7 +32,9 @@ type worker struct {
 	renewal    renewal
 	// builder folds into the next generation beside the view, while it does; it obeys the view's orders.
 	builder atomic.Pointer[worker]
-	again   atomic.Bool // what kept the next generation from being built has passed
+	// wanted says, of a builder, whether the generation is still to be built: another projector may have given it up.
+	wanted func(context.Context) bool
+	again  atomic.Bool // what kept the next generation from being built has passed
 
 	first error  // what came of taking the view up at the start
 	place *place // where the view stands at the reader after that

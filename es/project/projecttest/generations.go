@@ -21,6 +21,8 @@ type Generations struct {
 	// Fail is asked before each call with its name, and again, with ", done" after the name, before the answer is given: an error
 	// is given in the place of the answer. Nil means that all goes well.
 	Fail func(call string) error
+	// Most bounds the generations of a view; zero is no bound. Names then come again.
+	Most int
 
 	mu       sync.Mutex
 	pointers map[string]project.Pointer
@@ -143,13 +145,41 @@ func (g *Generations) Point(ctx context.Context, view string, p project.Pointer)
 	})
 }
 
+func generationName(view string, n int) string {
+	if n == 1 {
+		return view
+	}
+	return fmt.Sprintf("%s-g%d", view, n)
+}
+
+// Remove forgets the bucket of a generation.
+func (g *Generations) Remove(ctx context.Context, s project.Stored) error {
+	return g.call("remove", func() error {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.buckets, s.Bucket)
+		return unavailable(ctx)
+	})
+}
+
 // Follow gives the generation with the next number.
 func (g *Generations) Follow(_ context.Context, view string, p project.Pointer) (project.Generation, error) {
 	number := p.Number + 1
 	if p.Next != nil {
 		number = p.Next.Number + 1
 	}
-	return project.Generation{Number: number, Bucket: fmt.Sprintf("%s-g%d", view, number)}, nil
+	if g.Most == 0 {
+		return project.Generation{Number: number, Bucket: generationName(view, number)}, nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for step := range g.Most {
+		n := (p.Number+step)%g.Most + 1
+		if g.buckets[generationName(view, n)] == nil {
+			return project.Generation{Number: n, Bucket: generationName(view, n)}, nil
+		}
+	}
+	return project.Generation{}, errors.Mark(errors.Newf("view %s: all %d generations are there", view, g.Most), es.ErrFull)
 }
 
 // Open gives a generation's bucket, which takes values again.
