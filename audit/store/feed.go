@@ -13,8 +13,9 @@ import (
 const (
 	// batchEvents bounds the events of one transaction: so many are written in a tenth of a second.
 	batchEvents = 4000
-	// buildEvents bounds them while a file is built. The index of words costs less the more are written at once.
-	buildEvents = 25_000
+	// buildEvents bounds them while a file is built. The index of words costs less the more are written at once, and so does a row that is
+	// ended before it is written. They take some 300 bytes each until then.
+	buildEvents = 50_000
 	// ahead is how many events are read and made ready while others are written.
 	ahead = 2000
 )

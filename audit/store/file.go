@@ -30,8 +30,9 @@ const (
 	pragmaErase = "secure_delete(FAST)"
 	// A file that is being built is thrown away when building ends early, so it needs no journal and no sync.
 	pragmaBuild = "synchronous(OFF)"
-	// 64 MiB hold the inner pages of indexes over millions of events.
-	pragmaBuildCache = "cache_size(-65536)"
+	// 128 MiB hold all of a hundred thousand events, whose table is read once for each of its indexes, and the inner pages of indexes over
+	// millions.
+	pragmaBuildCache = "cache_size(-131072)"
 	// 16 MiB hold those that the writer comes back to, 4 MiB those that a reader does; the system's own cache has the others.
 	pragmaCache       = "cache_size(-16384)"
 	pragmaReaderCache = "cache_size(-4096)"
@@ -49,8 +50,8 @@ func pragmas(values ...string) []string {
 	return values
 }
 
-// openFile gives a pool of connections to a file. Setup may ready each connection; it may be nil.
-func openFile(source string, most int, setup func(driver.Conn) error) (*sql.DB, error) {
+// openFile gives a pool of connections to a file. Setup may ready each connection, or put another in its place; it may be nil.
+func openFile(source string, most int, setup func(driver.Conn) (driver.Conn, error)) (*sql.DB, error) {
 	connector, err := sqlite.NewConnector(source)
 	if err != nil {
 		return nil, errors.Wrap(err, "open the audit store")
@@ -64,7 +65,7 @@ func openFile(source string, most int, setup func(driver.Conn) error) (*sql.DB, 
 // readied opens connections and readies them.
 type readied struct {
 	driver.Connector
-	setup func(driver.Conn) error
+	setup func(driver.Conn) (driver.Conn, error)
 }
 
 // Connect opens a connection.
@@ -73,10 +74,11 @@ func (r *readied) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil || r.setup == nil {
 		return c, err
 	}
-	if err := r.setup(c); err != nil {
+	ready, err := r.setup(c)
+	if err != nil {
 		return nil, errors.CombineErrors(err, c.Close())
 	}
-	return c, nil
+	return ready, nil
 }
 
 func openLive(path string) (*sql.DB, error) {
@@ -87,6 +89,6 @@ func openBuild(path string) (*sql.DB, error) {
 	return openFile(source(path, pragmas("page_size(8192)", "journal_mode(OFF)", pragmaBuild, "locking_mode(EXCLUSIVE)", pragmaBuildCache, pragmaErase)...), 1, nil)
 }
 
-func openReaders(path string, most int, setup func(driver.Conn) error) (*sql.DB, error) {
+func openReaders(path string, most int, setup func(driver.Conn) (driver.Conn, error)) (*sql.DB, error) {
 	return openFile(source(path, append(pragmas(pragmaPatience, "query_only(1)", pragmaReaderCache), "mode=ro")...), most, setup)
 }

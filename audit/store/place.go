@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 
 	"github.com/cockroachdb/errors"
 
@@ -180,8 +181,10 @@ func (w *writing) giveWay(ctx context.Context, f *fact, at instant) error {
 	if f.outlook != (outlook{}) {
 		from, to, known = int64(f.outlook.from), int64(f.outlook.to), int64(f.outlook.known)
 	}
-	_, err := w.cut.ExecContext(ctx, int64(at), from, to, known, f.id)
-	return errors.Wrapf(err, "end record %d", f.id)
+	for i, v := range [...]any{int64(at), from, to, known, f.id} {
+		w.cutting[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+	}
+	return w.cut.exec(ctx, w.cutting[:])
 }
 
 func (w *writing) insert(h *head, f *fact) {

@@ -237,7 +237,7 @@ func indexes() []index {
 		{name: "key_node", on: `"key" (kind, node, module)`},
 		{name: "key_module", on: `"key" (kind, module, node)`},
 		{name: "event_recorded", on: `event (recorded)`},
-		{name: "event_key", on: `event (aggregate, "key")`},
+		{name: "event_key", on: `event ("key", aggregate)`},
 		{name: "event_backfill", on: `event (aggregate, "key") WHERE backfill`},
 		{name: "event_actor", on: `event (actor)`},
 		{name: "event_on_behalf_of", on: `event (on_behalf_of) WHERE on_behalf_of IS NOT NULL`},

@@ -28,12 +28,12 @@ const (
 )
 
 // guardStatements lets the statements of people read, and do nothing else, whatever they say.
-func guardStatements(c driver.Conn) error {
+func guardStatements(c driver.Conn) (driver.Conn, error) {
 	r, ok := c.(sqlite.AuthorizerRegisterer)
 	if !ok {
-		return errors.AssertionFailedf("the driver can't say what statements may do")
+		return nil, errors.AssertionFailedf("the driver can't say what statements may do")
 	}
-	return errors.Wrap(r.RegisterAuthorizer(mayRead), "guard the statements of people")
+	return c, errors.Wrap(r.RegisterAuthorizer(mayRead), "guard the statements of people")
 }
 
 // mayRead decides on each thing a statement does, when it is prepared.

@@ -186,7 +186,7 @@ func idle(ctx context.Context, _ uint64) iter.Seq2[es.Message, error] {
 
 // publish lets questions be answered from the file, and from no other any more.
 func (s *Store) publish() error {
-	questions, err := openReaders(s.cfg.Path, readers, nil)
+	questions, err := openReaders(s.cfg.Path, readers, remember)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/errors"
@@ -42,14 +43,12 @@ func prepare(registry *es.Registry, m es.Message, head es.Head) (incoming, error
 	return in, nil
 }
 
-// words gives the text of an event that is looked for: its key, why it can't be read, and all text in its body without the names of
-// fields.
+// words gives the text of an event that is looked for: its key, and all text in its body without the names of fields. What stands there
+// twice, as names of the key do, is given once.
 func words(e es.Event, data []byte) string {
-	var b strings.Builder
-	if names, err := es.SplitKey(e.Ref.Key); err == nil {
-		b.WriteString(strings.Join(names, " "))
-	} else {
-		b.WriteString(e.Ref.Key)
+	said, err := es.SplitKey(e.Ref.Key)
+	if err != nil {
+		said = []string{e.Ref.Key}
 	}
 	for i := 0; i < len(data); i++ {
 		if data[i] != '"' {
@@ -66,11 +65,15 @@ func words(e es.Event, data []byte) string {
 		if end+1 < len(data) && data[end+1] == ':' {
 			continue // a field's name
 		}
-		b.WriteByte(' ')
-		b.Write(text)
+		if len(said) > mostCompared || !slices.Contains(said, string(text)) {
+			said = append(said, string(text))
+		}
 	}
-	return b.String()
+	return strings.Join(said, " ")
 }
+
+// mostCompared bounds the texts of an event that are compared with each other.
+const mostCompared = 16
 
 // take takes in one event. It gives a stopError for an event that a kind can't fold, of which nothing is taken in then.
 func (w *writing) take(ctx context.Context, in incoming) error {
@@ -129,8 +132,6 @@ func (w *writing) index(ctx context.Context, in incoming, node, module string) e
 	err := w.events.add(ctx, int64(e.Sequence), e.ID, e.Type, e.Ref.Aggregate, e.Ref.Key, int64(e.Version), int64(instantOf(e.Recorded)),
 		int64(instantOf(e.Effective)), number(e.Backfill), nullText(e.Command.ID), nullText(e.Command.Actor), nullText(e.Command.OnBehalfOf),
 		nullText(e.Command.Causation), nullText(e.Command.Correlation), nullText(node), nullText(module), data, nullText(in.problem))
-	if err != nil {
-		return err
-	}
-	return w.words.add(ctx, int64(e.Sequence), in.words)
+	w.spoken = append(w.spoken, spoken{e.Sequence, in.words})
+	return err
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"strconv"
 
 	"github.com/cockroachdb/errors"
@@ -18,9 +19,9 @@ type writing struct {
 	kinds map[string][]kind // by aggregate
 	heads map[headKey]*head
 
-	events, words, keys, records, pasts, carrieds *inserter
-	cut                                           *sql.Stmt // ends a row of record earlier
-	meta                                          *sql.Stmt
+	events, keys, records, pasts, carrieds *inserter
+	words, cut, meta                       *statement
+	cutting                                [5]driver.NamedValue
 
 	// whole says that every key of the file is at hand: so it is in a new file, which is never read while it is built, until there are
 	// too many or something is added to a history.
@@ -29,8 +30,15 @@ type writing struct {
 	// in is set while a transaction is open.
 	in                  bool
 	nextKey, nextRecord int64
-	// pending are the rows of record that are not in the file yet.
+	// pending are the rows of record that are not in the file yet, spoken the words of events.
 	pending []*fact
+	spoken  []spoken
+}
+
+// spoken are the words of an event.
+type spoken struct {
+	sequence uint64
+	words    string
 }
 
 // place is how far a file has come.
@@ -52,12 +60,19 @@ const (
 	metaRefused  = "refused"
 )
 
+// wordBytes bounds what the index of words gathers before it writes: more than the words of a transaction, so that each writes once
+// and what is written need not be merged again and again.
+const wordBytes = 64 << 20
+
 // create makes the tables in an empty file.
 func create(ctx context.Context, c *sql.Conn) error {
 	for _, t := range tables() {
 		if _, err := c.ExecContext(ctx, t.ddl()); err != nil {
 			return errors.Wrapf(err, "make the table %s", t.name)
 		}
+	}
+	if _, err := c.ExecContext(ctx, "INSERT INTO word (word, rank) VALUES ('hashsize', ?)", wordBytes); err != nil {
+		return errors.Wrap(err, "bound what the index of words gathers")
 	}
 	_, err := c.ExecContext(ctx, "INSERT INTO meta VALUES (?, ?)", metaSchema, schemaMark())
 	return errors.Wrap(err, "mark the schema")
@@ -142,27 +157,27 @@ func (w *writing) prepare(ctx context.Context) error {
 		}
 	}
 	var err error
-	if w.words, err = newInserter(ctx, w.conn, "word", []string{"rowid", "words"}); err != nil {
+	if w.words, err = newStatement(ctx, w.conn, "insert into word", "INSERT INTO word (rowid, words) VALUES (?, ?)"); err != nil {
 		return err
 	}
-	if w.cut, err = w.conn.PrepareContext(ctx, "UPDATE record SET valid_to = ?, outlook_from = ?, outlook_to = ?, outlook_known = ? WHERE id = ?"); err != nil {
-		return errors.Wrap(err, "prepare to end a record")
+	if w.cut, err = newStatement(ctx, w.conn, "end a record", "UPDATE record SET valid_to = ?, outlook_from = ?, outlook_to = ?, outlook_known = ? WHERE id = ?"); err != nil {
+		return err
 	}
-	w.meta, err = w.conn.PrepareContext(ctx, "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value")
-	return errors.Wrap(err, "prepare to note the position")
+	w.meta, err = newStatement(ctx, w.conn, "note the position", "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value")
+	return err
 }
 
 // close lets go of the file. Statements go first: with one left, SQLite would keep the file open, and locked.
 func (w *writing) close() error {
 	var failure error
-	for _, in := range []*inserter{w.events, w.words, w.keys, w.records, w.pasts, w.carrieds} {
+	for _, in := range []*inserter{w.events, w.keys, w.records, w.pasts, w.carrieds} {
 		if in != nil {
 			failure = errors.CombineErrors(failure, in.close())
 		}
 	}
-	for _, st := range []*sql.Stmt{w.cut, w.meta} {
+	for _, st := range []*statement{w.words, w.cut, w.meta} {
 		if st != nil {
-			failure = errors.CombineErrors(failure, st.Close())
+			failure = errors.CombineErrors(failure, st.close())
 		}
 	}
 	failure = errors.CombineErrors(failure, errors.CombineErrors(w.conn.Close(), w.db.Close()))
@@ -224,8 +239,8 @@ func (w *writing) notePlace(ctx context.Context) error {
 		metaPosition: int64(w.place.head.Sequence), metaHash: w.place.head.Hash.String(), metaRecorded: int64(w.place.recorded),
 		metaKnown: int64(w.place.known), metaRefused: int64(w.place.refused),
 	} {
-		if _, err := w.meta.ExecContext(ctx, name, value); err != nil {
-			return errors.Wrapf(err, "note the %s", name)
+		if err := w.meta.exec(ctx, []driver.NamedValue{{Ordinal: 1, Value: name}, {Ordinal: 2, Value: value}}); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -252,9 +267,25 @@ func (w *writing) commit(ctx context.Context) error {
 	if err := w.notePlace(ctx); err != nil {
 		return err
 	}
+	if err := w.speak(ctx); err != nil {
+		return err
+	}
 	_, err := w.conn.ExecContext(ctx, "COMMIT")
 	w.in = err != nil
 	return errors.Wrap(err, "take in events")
+}
+
+// speak puts the words of events into their index. They come last, and each in a statement of its own: before any statement for many
+// rows the index writes what it has gathered, and then has to merge what it wrote.
+func (w *writing) speak(ctx context.Context) error {
+	for _, s := range w.spoken {
+		if err := w.words.exec(ctx, []driver.NamedValue{{Ordinal: 1, Value: int64(s.sequence)}, {Ordinal: 2, Value: s.words}}); err != nil {
+			return err
+		}
+	}
+	clear(w.spoken)
+	w.spoken = w.spoken[:0]
+	return nil
 }
 
 // forgetJournal moves all that stands in the journal beside the file into it, and empties the journal. It gives an error when readers
@@ -277,7 +308,7 @@ func (w *writing) flush(ctx context.Context) error {
 		f.stored = true
 	}
 	w.pending = w.pending[:0]
-	for _, in := range []*inserter{w.keys, w.records, w.pasts, w.carrieds, w.events, w.words} {
+	for _, in := range []*inserter{w.keys, w.records, w.pasts, w.carrieds, w.events} {
 		if err := in.flush(ctx); err != nil {
 			return err
 		}
