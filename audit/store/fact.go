@@ -19,6 +19,8 @@ type fact struct {
 	stands bool
 	// state says why it does not, or which of the kind's states it is in.
 	state string
+	// turn says what it changed of what a node is told.
+	turn turn
 
 	reference  events.Reference
 	build      string

@@ -20,15 +20,18 @@ type headKey struct{ kind, key string }
 type head struct {
 	id   int64
 	last *fact
+	// had are hashes of what a node was ever told to run; nil where they are not at hand.
+	had map[uint64]bool
 }
 
 // roomy lets go of the newest rows when they are too many. Between two events all of them can be found in the file instead.
 func (w *writing) roomy(ctx context.Context) error {
-	if len(w.heads) < mostHeads {
+	if len(w.heads) < mostHeads && w.had < mostHad {
 		return nil
 	}
 	err := w.lookUp(ctx)
 	clear(w.heads)
+	w.had = 0
 	return err
 }
 
@@ -40,6 +43,7 @@ func (w *writing) head(ctx context.Context, kind, key string) (*head, error) {
 	}
 	h := &head{}
 	if w.whole {
+		h.had = map[uint64]bool{}
 		w.heads[at] = h
 		return h, nil
 	}
@@ -100,6 +104,15 @@ func (w *writing) put(ctx context.Context, e es.Event, c change) error {
 			return err
 		}
 	}
+	switch {
+	case c.kind != kindTold:
+	case h.last != nil && f.from < h.last.from || w.addedTo[h.id] != nil:
+		w.addedTo[h.id] = h
+	default:
+		if err := w.turn(ctx, h, stood, f); err != nil {
+			return err
+		}
+	}
 	if e.Backfill && f.to == forever {
 		return w.putBehind(ctx, h, c, stood)
 	}
@@ -125,7 +138,7 @@ func (w *writing) putBehind(ctx context.Context, h *head, c change, stood *fact)
 	if stood != nil {
 		goesOn = *stood
 	}
-	goesOn.from, goesOn.to, goesOn.known, goesOn.outlook = latest, forever, f.known, outlook{}
+	goesOn.from, goesOn.to, goesOn.known, goesOn.outlook, goesOn.turn = latest, forever, f.known, outlook{}, 0
 	w.insert(h, &goesOn)
 	return nil
 }
@@ -197,7 +210,7 @@ func (w *writing) insert(h *head, f *fact) {
 }
 
 // factColumns are the columns that scanFact reads.
-const factColumns = `r.id, r."key", r.sequence, r.valid_from, r.valid_to, r.known_from, ifnull(r.outlook_from, 0), ifnull(r.outlook_to, 0), ifnull(r.outlook_known, 0), r.stands, ifnull(r.state, ''), r.artifact, r.package, r.version,
+const factColumns = `r.id, r."key", r.sequence, r.valid_from, r.valid_to, r.known_from, ifnull(r.outlook_from, 0), ifnull(r.outlook_to, 0), ifnull(r.outlook_known, 0), r.stands, ifnull(r.turn, 0), ifnull(r.state, ''), r.artifact, r.package, r.version,
  ifnull(r.build, ''), ifnull(r."commit", ''), ifnull(r.rollout, ''), ifnull(r.required_by, ''), ifnull(r.assigned, 0), r.since, ifnull(r.reported, 0),
  r.healthy, ifnull(r.drift, ''), r.value`
 
@@ -206,7 +219,7 @@ func scanFact(scan func(...any) error, first ...any) (*fact, error) {
 	f := &fact{stored: true}
 	var artifact, pkg, version, value sql.NullString
 	var healthy sql.NullBool
-	err := scan(append(first, &f.id, &f.key, &f.sequence, &f.from, &f.to, &f.known, &f.outlook.from, &f.outlook.to, &f.outlook.known, &f.stands, &f.state, &artifact, &pkg, &version,
+	err := scan(append(first, &f.id, &f.key, &f.sequence, &f.from, &f.to, &f.known, &f.outlook.from, &f.outlook.to, &f.outlook.known, &f.stands, &f.turn, &f.state, &artifact, &pkg, &version,
 		&f.build, &f.commit, &f.rollout, &f.requiredBy, &f.assigned, &f.since, &f.reported, &healthy, &f.drift, &value)...)
 	if err != nil {
 		return nil, err

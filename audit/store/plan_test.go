@@ -16,9 +16,10 @@ func TestPlans(t *testing.T) {
 	t.Parallel()
 	s := smallChain(t)
 	for query, not := range map[string]string{
-		"SELECT " + toldColumns + ` FROM record r NOT INDEXED CROSS JOIN "key" k ON k.id = r."key" WHERE k.kind = 'assignment' ORDER BY r.id`:           "TEMP B-TREE",
-		`SELECT DISTINCT k.id FROM event e JOIN "key" k ON k.kind = 'assignment' AND k."key" = e."key" WHERE e.backfill AND e.aggregate = 'assignment'`: "SCAN",
-		`SELECT sequence FROM event t WHERE t.actor = 'x' ORDER BY t.sequence DESC LIMIT 5`:                                                             "TEMP B-TREE",
+		`SELECT r.turn, r."key", count(*) FROM record r WHERE r.turn IN (3, 4) GROUP BY r.turn, r."key"`:                             "TEMP B-TREE",
+		`SELECT r.turn, r."key", r.valid_from, count(*) FROM record r WHERE r.turn IN (1, 2) GROUP BY r.turn, r."key", r.valid_from`: "TEMP B-TREE",
+		`SELECT count(*) FROM record r WHERE r.turn IN (3, 4)`:                                                                       "SCAN",
+		`SELECT sequence FROM event t WHERE t.actor = 'x' ORDER BY t.sequence DESC LIMIT 5`:                                          "TEMP B-TREE",
 	} {
 		rows, err := s.SQL(t.Context(), audit.SQLQuestion{Query: "EXPLAIN QUERY PLAN " + query})
 		if err != nil {

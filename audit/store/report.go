@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"hash/maphash"
 	"slices"
 	"strings"
 	"time"
@@ -11,7 +9,6 @@ import (
 	"github.com/cockroachdb/errors"
 
 	"catenary/audit"
-	"catenary/events"
 )
 
 // Report counts over a span of time. It gives errors marked [audit.ErrInvalid] and [audit.ErrStoreBehind].
@@ -68,131 +65,71 @@ func (c *counter) check() (func(context.Context, *audit.ReportAnswer) error, err
 	return report, nil
 }
 
-// spans says whether a moment lies in the span that is asked for.
-func (c *counter) spans(at instant) bool {
-	return (c.q.Since.IsZero() || at >= instantOf(c.q.Since)) && (c.q.Until.IsZero() || at < instantOf(c.q.Until))
+// turned are the turns of one assignment, or so many of them: as many as a report needs to know apart.
+type turned struct {
+	pair
+	turn  turn
+	count int
+	// at is when it was, where the report asks.
+	at instant
 }
 
-// of gives what a delivery is counted by.
-func (c *counter) of(d delivery) string {
+// of gives what turns are counted by.
+func (c *counter) of(t turned) string {
 	switch c.q.By {
 	case audit.ByModule:
-		return d.module
+		return t.module
 	case audit.ByWeek:
-		at := d.at.time().In(c.zone)
-		return at.AddDate(0, 0, -(int(at.Weekday())+6)%7).Format(time.DateOnly)
+		return c.week(t.at)
 	}
-	return d.node
+	return t.node
 }
 
-// delivery is something a node was told that it had not been told before.
-type delivery struct {
-	pair
-	at   instant
-	kind string // one of the Diff constants
-	now  *fact
-	// before is what the node was told until then; nil when it was told nothing.
-	before *fact
+// week gives the Monday a moment's week begins with.
+func (c *counter) week(at instant) string {
+	local := at.time().In(c.zone)
+	return local.AddDate(0, 0, -(int(local.Weekday())+6)%7).Format(time.DateOnly)
 }
 
-// toldColumns are what a delivery is made of: far less than a row has, since reports read all rows.
-const toldColumns = `r."key", r.sequence, r.valid_from, r.stands, r.artifact, r.package, r.version, r.build, r."commit"`
-
-func scanTold(scan func(...any) error, d *delivery) error {
-	f := &fact{}
-	var artifact, pkg, version, build, commit sql.NullString
-	if err := scan(&d.node, &d.module, &f.key, &f.sequence, &f.from, &f.stands, &artifact, &pkg, &version, &build, &commit); err != nil {
-		return errors.Wrap(err, "read what was told")
+// during asks for what was in the span, of the nodes and the module that are asked for.
+func (c *counter) during(w *where, turns ...turn) {
+	anyOf(w, "r.turn", turns)
+	if !c.q.Since.IsZero() {
+		w.and("r.valid_from >= ?", int64(instantOf(c.q.Since)))
 	}
-	f.reference.Artifact, f.build, f.commit = artifact.String, build.String, commit.String
-	if pkg.Valid {
-		f.reference.Package = &events.Package{Name: pkg.String, Version: version.String}
+	if !c.q.Until.IsZero() {
+		w.and("r.valid_from < ?", int64(instantOf(c.q.Until)))
 	}
-	d.now = f
-	return nil
 }
 
-// told calls take for every delivery, those of one key in the order they became true, also for those before the span. Only those
-// from the span on are read when earlier ones make no difference.
-//
-// Rows are read in the order they were recorded, which is that of the file: read by key, a million of them would each be on another
-// page. Where a history was added to, that is not the order they became true in, so such keys are read each on its own.
-func (c *counter) told(ctx context.Context, earlier bool, take func(delivery)) error {
-	addedTo, err := c.addedTo(ctx)
-	if err != nil {
-		return err
-	}
-	var w where
-	w.and("k.kind = ?", kindTold)
-	anyOf(&w, "k.node", c.q.Nodes)
+// about asks for the nodes and the module.
+func (c *counter) about(w *where) {
+	w.and("TRUE")
+	anyOf(w, "k.node", c.q.Nodes)
 	if c.q.Module != "" {
 		w.and("k.module = ?", c.q.Module)
 	}
-	if !earlier && !c.q.Since.IsZero() {
-		w.and("r.valid_to >= ?", int64(instantOf(c.q.Since)))
+}
+
+// turns calls take for every turn in the span, or for so many alike. All are read from one index.
+func (c *counter) turns(ctx context.Context, take func(turned), turns ...turn) error {
+	var during, about where
+	c.during(&during, turns...)
+	c.about(&about)
+	at, apart := "0", ""
+	if c.q.By == audit.ByWeek {
+		at, apart = "r.valid_from", ", r.valid_from"
 	}
-	const columns = "SELECT k.node, k.module, " + toldColumns
-	last := map[int64]*fact{}
-	err = c.each(ctx, func(scan func(...any) error) error {
-		var d delivery
-		if err := scanTold(scan, &d); err != nil || addedTo[d.now.key] {
-			return err
+	return c.each(ctx, func(scan func(...any) error) error {
+		var t turned
+		if err := scan(&t.node, &t.module, &t.turn, &t.at, &t.count); err != nil {
+			return errors.Wrap(err, "read what was told")
 		}
-		d.after(last[d.now.key], take)
-		last[d.now.key] = d.now
+		take(t)
 		return nil
-	}, columns+` FROM record r NOT INDEXED CROSS JOIN "key" k ON k.id = r."key" WHERE `+w.String()+" ORDER BY r.id", w.args...)
-	if err != nil {
-		return err
-	}
-	for key := range addedTo {
-		var before *fact
-		seen := map[uint64]bool{}
-		err := c.each(ctx, func(scan func(...any) error) error {
-			var d delivery
-			if err := scanTold(scan, &d); err != nil {
-				return err
-			}
-			if !seen[d.now.sequence] { // else it is what stood before something was added, and goes on
-				d.after(before, take)
-			}
-			seen[d.now.sequence], before = true, d.now
-			return nil
-		}, columns+` FROM record r JOIN "key" k ON k.id = r."key" WHERE r."key" = ? AND `+w.String()+" ORDER BY r.valid_from, r.id", append([]any{key}, w.args...)...)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// addedTo gives the keys whose history was added to.
-func (c *counter) addedTo(ctx context.Context) (map[int64]bool, error) {
-	keys := map[int64]bool{}
-	err := c.each(ctx, func(scan func(...any) error) error {
-		var key int64
-		err := scan(&key)
-		keys[key] = true
-		return errors.Wrap(err, "read a key")
-	}, `SELECT DISTINCT k.id FROM event e JOIN "key" k ON k.kind = ? AND k."key" = e."key" WHERE e.backfill AND e.aggregate = ?`, kindTold, events.AggregateAssignment)
-	return keys, err
-}
-
-// after hands a delivery over if what was told is something else than before.
-func (d delivery) after(before *fact, take func(delivery)) {
-	d.at = d.now.from
-	stood := before != nil && before.stands
-	switch {
-	case !stood && d.now.stands:
-		d.kind = audit.DiffStarted
-	case stood && !d.now.stands:
-		d.kind, d.before = audit.DiffEnded, before
-	case stood && !before.same(d.now):
-		d.kind, d.before = audit.DiffChanged, before
-	default:
-		return // told the same again
-	}
-	take(d)
+	}, `SELECT k.node, k.module, t.turn, t.at, t.n FROM (
+  SELECT r.turn, r."key", `+at+` AS at, count(*) AS n FROM record r WHERE `+during.String()+` GROUP BY r.turn, r."key"`+apart+`
+) t CROSS JOIN "key" k ON k.id = t."key" WHERE `+about.String(), append(during.args, about.args...)...)
 }
 
 // tally counts by name, in order.
@@ -229,55 +166,31 @@ func (t tally[T]) sorted() []T {
 
 func (c *counter) deliveries(ctx context.Context, answer *audit.ReportAnswer) error {
 	counts := newTally(func(name string) *audit.DeliveryCount { return &audit.DeliveryCount{Of: name} })
-	err := c.told(ctx, false, func(d delivery) {
-		if !c.spans(d.at) {
-			return
+	err := c.turns(ctx, func(t turned) {
+		row := counts.of(c.of(t))
+		switch t.turn {
+		case turnStarted:
+			row.Started += t.count
+		case turnChanged, turnLowered, turnReturned:
+			row.Changed += t.count
+		case turnEnded:
+			row.Ended += t.count
 		}
-		row := counts.of(c.of(d))
-		switch d.kind {
-		case audit.DiffStarted:
-			row.Started++
-		case audit.DiffChanged:
-			row.Changed++
-		case audit.DiffEnded:
-			row.Ended++
-		}
-	})
+	}, turnStarted, turnChanged, turnLowered, turnReturned, turnEnded)
 	answer.Deliveries = counts.sorted()
 	return err
 }
 
 func (c *counter) rollbacks(ctx context.Context, answer *audit.ReportAnswer) error {
 	counts := newTally(func(name string) *audit.RollbackCount { return &audit.RollbackCount{Of: name} })
-	// What each key was told before, as hashes: a million names would fill the memory.
-	had := map[int64]map[uint64]bool{}
-	seed := maphash.MakeSeed()
-	err := c.told(ctx, true, func(d delivery) {
-		of := had[d.now.key]
-		if of == nil {
-			of = map[uint64]bool{}
-			had[d.now.key] = of
+	err := c.turns(ctx, func(t turned) {
+		row := counts.of(c.of(t))
+		if t.turn == turnLowered {
+			row.Lower += t.count
+		} else {
+			row.Returned += t.count
 		}
-		name := maphash.String(seed, d.now.name())
-		returned := of[name]
-		if d.now.stands {
-			of[name] = true
-		}
-		if d.kind != audit.DiffChanged || !c.spans(d.at) {
-			return
-		}
-		switch {
-		case lower(d.now.reference, d.before.reference):
-			counts.of(c.of(d)).Lower++
-		case returned:
-			counts.of(c.of(d)).Returned++
-		}
-	})
+	}, turnLowered, turnReturned)
 	answer.Rollbacks = counts.sorted()
 	return err
-}
-
-// name is what a fact tells to run.
-func (f *fact) name() string {
-	return f.reference.String() + "\x00" + f.build + "\x00" + f.commit
 }

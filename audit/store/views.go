@@ -26,6 +26,7 @@ func views() []table {
 		{name: "module", kind: "text", from: "k.module"},
 		{name: "stands", kind: "0 or 1", from: "r.stands", about: "0 from an end on, and for what waits"},
 		{name: "state", kind: "text", from: "r.state", about: "stands, ended or pending"},
+		{name: "turn", kind: "text", from: "CASE r.turn WHEN 1 THEN 'started' WHEN 2 THEN 'changed' WHEN 3 THEN 'lowered' WHEN 4 THEN 'returned' WHEN 5 THEN 'ended' END", about: "what changed: started, changed, lowered (to a lower version), returned (to what it was told before) or ended; NULL where it was told the same again"},
 		{name: "package", kind: "text", from: "r.package"},
 		{name: "version", kind: "text", from: "r.version"},
 		{name: "artifact", kind: "text", from: "r.artifact", about: "the digest"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"hash/maphash"
 	"strconv"
 
 	"github.com/cockroachdb/errors"
@@ -18,9 +19,14 @@ type writing struct {
 
 	kinds map[string][]kind // by aggregate
 	heads map[headKey]*head
+	// had counts the hashes that heads hold, which seed makes.
+	had  int
+	seed maphash.Seed
+	// addedTo are the keys to whose history this transaction has added.
+	addedTo map[int64]*head
 
 	events, keys, records, pasts, carrieds *inserter
-	words, cut, meta                       *statement
+	words, cut, turned, meta               *statement
 	cutting                                [5]driver.NamedValue
 
 	// whole says that every key of the file is at hand: so it is in a new file, which is never read while it is built, until there are
@@ -122,7 +128,7 @@ func newWriting(ctx context.Context, db *sql.DB, fresh bool) (*writing, error) {
 	if err != nil {
 		return nil, errors.CombineErrors(errors.Wrap(err, "connect to the audit store"), db.Close())
 	}
-	w := &writing{db: db, conn: conn, kinds: map[string][]kind{}, heads: map[headKey]*head{}, whole: fresh}
+	w := &writing{db: db, conn: conn, kinds: map[string][]kind{}, heads: map[headKey]*head{}, seed: maphash.MakeSeed(), addedTo: map[int64]*head{}, whole: fresh}
 	for _, k := range all {
 		for _, a := range k.aggregates() {
 			w.kinds[a] = append(w.kinds[a], k)
@@ -163,6 +169,9 @@ func (w *writing) prepare(ctx context.Context) error {
 	if w.cut, err = newStatement(ctx, w.conn, "end a record", "UPDATE record SET valid_to = ?, outlook_from = ?, outlook_to = ?, outlook_known = ? WHERE id = ?"); err != nil {
 		return err
 	}
+	if w.turned, err = newStatement(ctx, w.conn, "note what a record changed", "UPDATE record SET turn = ? WHERE id = ?"); err != nil {
+		return err
+	}
 	w.meta, err = newStatement(ctx, w.conn, "note the position", "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value")
 	return err
 }
@@ -175,7 +184,7 @@ func (w *writing) close() error {
 			failure = errors.CombineErrors(failure, in.close())
 		}
 	}
-	for _, st := range []*statement{w.words, w.cut, w.meta} {
+	for _, st := range []*statement{w.words, w.cut, w.turned, w.meta} {
 		if st != nil {
 			failure = errors.CombineErrors(failure, st.close())
 		}
@@ -264,6 +273,9 @@ func (w *writing) commit(ctx context.Context) error {
 	if err := w.flush(ctx); err != nil {
 		return err
 	}
+	if err := w.recount(ctx); err != nil {
+		return err
+	}
 	if err := w.notePlace(ctx); err != nil {
 		return err
 	}
@@ -333,7 +345,7 @@ func (f *fact) row() []any {
 		value = string(f.value)
 	}
 	return []any{
-		f.id, f.key, int64(f.sequence), int64(f.from), int64(f.to), int64(f.known), outlookFrom, outlookTo, outlookKnown, number(f.stands), nullText(f.state),
+		f.id, f.key, int64(f.sequence), int64(f.from), int64(f.to), int64(f.known), outlookFrom, outlookTo, outlookKnown, number(f.stands), nullTurn(f.turn), nullText(f.state),
 		nullText(f.reference.Artifact), pkg, version, nullText(f.build), nullText(f.commit), nullText(f.rollout),
 		nullText(f.requiredBy), nullInstant(f.assigned), int64(f.since), nullInstant(f.reported), healthy, nullText(f.drift), value,
 	}
