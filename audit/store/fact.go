@@ -63,7 +63,7 @@ type change struct {
 	// node and module are what the record belongs to.
 	node, module string
 	fact         *fact
-	carried      []carried
+	carried      [][]carried
 }
 
 // kind folds events into the facts of one kind of record.

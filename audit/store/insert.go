@@ -48,8 +48,8 @@ func (st *statement) close() error {
 	return st.conn.Raw(func(any) error { return st.prepared.(driver.Stmt).Close() })
 }
 
-// inserter inserts rows into a table, many at a time. Rows of carried that are there already are left as they are: each fact of a
-// build repeats its manifest.
+// inserter inserts rows into a table, many at a time. Rows of carrier and carried that are there already are left as they are:
+// each fact of a build repeats its manifest.
 type inserter struct {
 	table     string
 	width     int
@@ -64,7 +64,7 @@ func newInserter(ctx context.Context, c *sql.Conn, name string, columns []string
 	}
 	row := "(" + strings.Repeat("?,", len(columns)-1) + "?)"
 	verb := "INSERT INTO "
-	if name == "carried" {
+	if name == "carried" || name == "carrier" {
 		verb = "INSERT OR IGNORE INTO "
 	}
 	text := verb + quote(name) + " (" + strings.Join(quoted, ", ") + ") VALUES "

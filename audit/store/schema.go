@@ -176,10 +176,17 @@ func tables() []table {
 			},
 		},
 		{
-			name: "carried", about: "The modules and commits that manifests of builds name; what one does not say is empty.", options: withoutRowID,
-			key: `PRIMARY KEY (build, module, version, repository, "commit")`,
+			name: "carrier", about: "Which lists the manifests of builds have.", options: withoutRowID, key: `PRIMARY KEY (build, list)`,
 			columns: []column{
-				{name: "build", kind: "TEXT NOT NULL"},
+				{name: "build", kind: "INTEGER NOT NULL", about: "the id of the build's key"},
+				{name: "list", kind: "INTEGER NOT NULL"},
+			},
+		},
+		{
+			name: "carried", about: "The modules and commits in the lists of manifests; what one does not say is empty. Builds that were released together share a list.",
+			options: withoutRowID, key: `PRIMARY KEY (list, module, version, repository, "commit")`,
+			columns: []column{
+				{name: "list", kind: "INTEGER NOT NULL", about: "made of what it says"},
 				{name: "module", kind: "TEXT NOT NULL"},
 				{name: "version", kind: "TEXT NOT NULL"},
 				{name: "repository", kind: "TEXT NOT NULL"},
@@ -246,6 +253,7 @@ func indexes() []index {
 		{name: "event_correlation", on: `event (correlation) WHERE correlation IS NOT NULL`},
 		{name: "event_node", on: `event (node) WHERE node IS NOT NULL`},
 		{name: "event_module", on: `event (module) WHERE module IS NOT NULL`},
+		{name: "carrier_list", on: `carrier (list)`},
 		{name: "carried_commit", on: `carried ("commit")`},
 		{name: "refusal_recorded", on: `refusal (recorded)`},
 	}

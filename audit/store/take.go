@@ -113,8 +113,8 @@ func (w *writing) take(ctx context.Context, in incoming) error {
 		if err := w.put(ctx, e, c); err != nil {
 			return err
 		}
-		for _, l := range c.carried {
-			if err := w.carrieds.add(ctx, c.key, l.Module, l.Version, l.Repository, l.Commit); err != nil {
+		for _, list := range c.carried {
+			if err := w.carry(ctx, c.fact.key, list); err != nil {
 				return err
 			}
 		}

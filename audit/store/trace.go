@@ -118,7 +118,8 @@ func (t *tracer) finish(ctx context.Context) error {
 			}
 			a.Carried = append(a.Carried, c)
 			return nil
-		}, `SELECT module, version, repository, "commit" FROM carried WHERE build = ? ORDER BY module, version, repository, "commit" LIMIT ?`, es.Key(b.ID), t.most+1)
+		}, `SELECT DISTINCT c.module, c.version, c.repository, c."commit" FROM "key" k CROSS JOIN carrier b ON b.build = k.id CROSS JOIN carried c ON c.list = b.list
+ WHERE k.kind = ? AND k."key" = ? ORDER BY c.module, c.version, c.repository, c."commit" LIMIT ?`, chain.Builds.Name(), es.Key(b.ID), t.most+1)
 		if err != nil {
 			return err
 		}
@@ -153,7 +154,7 @@ func (t *tracer) downCommit(ctx context.Context, commit string) error {
 	if err := t.addCommits(ctx, commit, ""); err != nil {
 		return err
 	}
-	builds, err := having[chain.Build](ctx, t.reading, chain.Builds.Name(), t.most+1, `(r."commit" = ?1 OR k."key" IN (SELECT build FROM carried WHERE "commit" = ?1))`, commit)
+	builds, err := having[chain.Build](ctx, t.reading, chain.Builds.Name(), t.most+1, `(r."commit" = ?1 OR k.id IN (SELECT b.build FROM carried c CROSS JOIN carrier b ON b.list = c.list WHERE c."commit" = ?1))`, commit)
 	if err != nil {
 		return err
 	}

@@ -106,11 +106,11 @@ func views() []table {
 		table{
 			name: "carried_by", about: "The modules and commits that came with a build, as its manifest says.",
 			columns: []column{
-				{name: "build", kind: "text", from: "c.build"}, {name: "module", kind: "text", from: "c.module"},
+				{name: "build", kind: "text", from: `k."key"`}, {name: "module", kind: "text", from: "c.module"},
 				{name: "version", kind: "text", from: "c.version"}, {name: "repository", kind: "text", from: "c.repository"},
 				{name: "commit", kind: "text", from: `c."commit"`},
 			},
-			from: "FROM carried c",
+			from: `FROM carrier b JOIN "key" k ON k.id = b.build JOIN carried c ON c.list = b.list`,
 		},
 		table{
 			name: "events", about: "Every event, in order.",

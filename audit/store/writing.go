@@ -24,10 +24,12 @@ type writing struct {
 	seed maphash.Seed
 	// addedTo are the keys to whose history this transaction has added.
 	addedTo map[int64]*head
+	// lists are those of manifests that are in the file.
+	lists map[int64]bool
 
-	events, keys, records, pasts, carrieds *inserter
-	words, cut, turned, meta               *statement
-	cutting                                [5]driver.NamedValue
+	events, keys, records, pasts, carriers, carrieds *inserter
+	words, cut, turned, meta                         *statement
+	cutting                                          [5]driver.NamedValue
 
 	// whole says that every key of the file is at hand: so it is in a new file, which is never read while it is built, until there are
 	// too many or something is added to a history.
@@ -128,7 +130,7 @@ func newWriting(ctx context.Context, db *sql.DB, fresh bool) (*writing, error) {
 	if err != nil {
 		return nil, errors.CombineErrors(errors.Wrap(err, "connect to the audit store"), db.Close())
 	}
-	w := &writing{db: db, conn: conn, kinds: map[string][]kind{}, heads: map[headKey]*head{}, seed: maphash.MakeSeed(), addedTo: map[int64]*head{}, whole: fresh}
+	w := &writing{db: db, conn: conn, kinds: map[string][]kind{}, heads: map[headKey]*head{}, seed: maphash.MakeSeed(), addedTo: map[int64]*head{}, lists: map[int64]bool{}, whole: fresh}
 	for _, k := range all {
 		for _, a := range k.aggregates() {
 			w.kinds[a] = append(w.kinds[a], k)
@@ -156,7 +158,7 @@ func (w *writing) prepare(ctx context.Context) error {
 	for _, p := range []struct {
 		name string
 		in   **inserter
-	}{{"event", &w.events}, {"key", &w.keys}, {"record", &w.records}, {"past", &w.pasts}, {"carried", &w.carrieds}} {
+	}{{"event", &w.events}, {"key", &w.keys}, {"record", &w.records}, {"past", &w.pasts}, {"carrier", &w.carriers}, {"carried", &w.carrieds}} {
 		var err error
 		if *p.in, err = tableInserter(ctx, w.conn, p.name); err != nil {
 			return err
@@ -179,7 +181,7 @@ func (w *writing) prepare(ctx context.Context) error {
 // close lets go of the file. Statements go first: with one left, SQLite would keep the file open, and locked.
 func (w *writing) close() error {
 	var failure error
-	for _, in := range []*inserter{w.events, w.keys, w.records, w.pasts, w.carrieds} {
+	for _, in := range []*inserter{w.events, w.keys, w.records, w.pasts, w.carriers, w.carrieds} {
 		if in != nil {
 			failure = errors.CombineErrors(failure, in.close())
 		}
@@ -320,7 +322,7 @@ func (w *writing) flush(ctx context.Context) error {
 		f.stored = true
 	}
 	w.pending = w.pending[:0]
-	for _, in := range []*inserter{w.keys, w.records, w.pasts, w.carrieds, w.events} {
+	for _, in := range []*inserter{w.keys, w.records, w.pasts, w.carriers, w.carrieds, w.events} {
 		if err := in.flush(ctx); err != nil {
 			return err
 		}
