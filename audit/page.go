@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -32,12 +33,50 @@ type Moment struct {
 	KnownAt time.Time `json:"known-at,omitzero"`
 }
 
+// MaxMissing bounds what an answer lists as missing.
+const MaxMissing = 10
+
+// WhySkipped is why an event is missing that somebody had left out.
+const WhySkipped = "skipped"
+
+// Missing is what is not in an answer although it may belong there: an event that could not be folded, with those of the same instance
+// that came after it, or one that somebody had left out.
+type Missing struct {
+	Event uint64 `json:"event"`
+	// Instance is the aggregate and the key, Type the event's type; empty where nobody can say whose event it is.
+	Instance string `json:"instance,omitempty"`
+	Type     string `json:"type,omitempty"`
+	// Why is unknown-type, unreadable, unfolded or skipped, and Reason the same in a sentence.
+	Why    string `json:"why"`
+	Reason string `json:"reason,omitempty"`
+	// Behind counts the events of the instance that came after it and are missing too.
+	Behind uint64 `json:"behind,omitempty"`
+}
+
+// String says it in a sentence.
+func (m Missing) String() string {
+	of := ""
+	if m.Instance != "" {
+		of = " of " + m.Instance
+	}
+	switch {
+	case m.Why == WhySkipped:
+		return fmt.Sprintf("event %d%s is left out: %s", m.Event, of, m.Reason)
+	case m.Behind > 0:
+		return fmt.Sprintf("event %d%s can't be folded (%s), and %d events behind it are left out too", m.Event, of, m.Why, m.Behind)
+	}
+	return fmt.Sprintf("event %d%s can't be folded (%s)", m.Event, of, m.Why)
+}
+
 // Basis says what an answer rests on.
 type Basis struct {
 	// Through is the last event that the audit store had taken in.
 	Through uint64 `json:"through"`
 	// Recorded is when that event was recorded.
 	Recorded time.Time `json:"recorded,omitzero"`
+	// Missing lists what is not in the answer although it may belong there, at most [MaxMissing] of so many.
+	Missing      []Missing `json:"missing,omitempty"`
+	MissingCount int       `json:"missing-count,omitempty"`
 }
 
 // What an answer about assignments shows.

@@ -60,9 +60,9 @@ func noStore() error {
 }
 
 // catchUp waits until the store has taken in what stands in the stream now, within a bound: what is late then is seen in the
-// answer's basis. A store that has stopped, or builds another file beside the one that it has, answers with what it has.
+// answer's basis. A store that has stopped or is paused, or builds another file beside the one that it has, answers with what it has.
 func (s *Service) catchUp(ctx context.Context) error {
-	if state := s.config.Past.Status(); state.Building && state.Answers || state.Stopped != "" {
+	if state := s.config.Past.Status(); state.Building && state.Answers || state.Stopped != "" || state.Paused != nil {
 		return nil // whether there is a file to ask is the store's to say
 	}
 	tail, err := s.config.Store.Tail(ctx)

@@ -254,6 +254,9 @@ func (s *Service) projections(ctx context.Context, body []byte, a *answer) error
 	if err != nil {
 		return errors.Wrap(err, "status of the views")
 	}
+	if s.config.Past != nil {
+		status.Views = append(status.Views, s.storeView(ctx, status.Tail))
+	}
 	for _, v := range status.Views {
 		if err := a.more(project.Status{Views: []project.ViewStatus{v}}); err != nil {
 			return err

@@ -1,5 +1,16 @@
 package audit
 
+import (
+	"context"
+	"time"
+
+	"catenary/es"
+	"catenary/es/project"
+)
+
+// StoreView is the name of the audit store among the views that people see and steer.
+const StoreView = "audit-store"
+
 // StoreState is what the audit store is doing.
 type StoreState struct {
 	// Event is the last event taken in. While a new file is built, it is the last one in that file.
@@ -11,4 +22,57 @@ type StoreState struct {
 	// Stopped says why the store does not go on, Trouble why not at the moment.
 	Stopped string `json:"stopped,omitempty"`
 	Trouble string `json:"trouble,omitempty"`
+	// At is the event that a stopped store could not pass, zero when it is the file or the stream that stopped it; Since is when it
+	// stopped.
+	At    uint64    `json:"at,omitempty"`
+	Since time.Time `json:"since,omitzero"`
+	// Paused says who has paused the store.
+	Paused *project.Decision `json:"paused,omitempty"`
+	// Fold is the version of the store's fold.
+	Fold int `json:"fold,omitempty"`
+	// Skipped lists the events that were left out, newest first, and Parked the instances that are parked: at most
+	// [project.MaxListed] each, of so many.
+	Skipped      []project.Skip           `json:"skipped,omitempty"`
+	SkippedCount int                      `json:"skipped-count,omitempty"`
+	Parked       []project.ParkedInstance `json:"parked,omitempty"`
+	ParkedCount  int                      `json:"parked-count,omitempty"`
+}
+
+// storeView shows the audit store as a view among the others. It has a file in the place of a bucket, and parks what it can't fold.
+func (s *Service) storeView(ctx context.Context, tail uint64) project.ViewStatus {
+	state := s.config.Past.Status()
+	v := project.ViewStatus{
+		View: StoreView, State: project.StateRunning, Position: project.Progress{Event: state.Event}, Fold: state.Fold, Policy: project.PolicyPark,
+		Reason: state.Stopped + state.Trouble, At: state.At, Since: state.Since, Paused: state.Paused,
+		Skipped: state.Skipped, SkippedCount: state.SkippedCount, Parked: state.Parked, ParkedCount: state.ParkedCount,
+	}
+	if tail > state.Event {
+		v.Behind = tail - state.Event
+		age, known := s.ageOf(ctx, state.Event+1)
+		v.LagSeconds = age.Seconds()
+		if !known || age > project.RunningLag {
+			v.State = project.StateCatchingUp
+		}
+	}
+	switch {
+	case state.Paused != nil:
+		v.State = project.StatePaused
+	case state.Stopped != "":
+		v.State = project.StateStopped
+	case state.Trouble != "":
+		v.State = project.StateWaiting
+	case state.Building:
+		v.State = project.StateCatchingUp
+	}
+	return v
+}
+
+// ageOf says how long ago an event was recorded, if it can be read.
+func (s *Service) ageOf(ctx context.Context, event uint64) (time.Duration, bool) {
+	m, err := s.config.Store.Get(ctx, event)
+	if err != nil {
+		return 0, false
+	}
+	e, err := es.ReadEvent(m)
+	return max(time.Since(e.Recorded), 0), err == nil
 }

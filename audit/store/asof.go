@@ -184,7 +184,10 @@ func (s *Store) AsOf(ctx context.Context, q audit.AsOfQuestion) (audit.AsOfAnswe
 			failure = errors.CombineErrors(failure, err)
 			return failure == nil
 		})
-		return errors.CombineErrors(err, failure)
+		if err = errors.CombineErrors(err, failure); err != nil {
+			return err
+		}
+		return r.missing(ctx, &answer.Basis, bounds(q.Node, q.Module))
 	})
 	return answer, err
 }

@@ -64,6 +64,11 @@ func (m *madeStream) Read(_ context.Context, after uint64) iter.Seq2[es.Message,
 	}
 }
 
+// ReadAggregate gives nothing: nobody has decided anything about the store.
+func (m *madeStream) ReadAggregate(context.Context, es.Ref) iter.Seq2[es.Message, error] {
+	return func(func(es.Message, error) bool) {}
+}
+
 func (m *madeStream) Follow(ctx context.Context, _ uint64) iter.Seq2[es.Message, error] {
 	return idle(ctx, 0)
 }

@@ -36,7 +36,10 @@ func (s *Store) Blame(ctx context.Context, q audit.BlameQuestion) (audit.BlameAn
 		if f == nil {
 			return r.neverThere(ctx, q, answer.Moment)
 		}
-		return b.answer(ctx, f, &answer)
+		if err := b.answer(ctx, f, &answer); err != nil {
+			return err
+		}
+		return r.missing(ctx, &answer.Basis, bounds(q.Node, q.Module, origins(answer)...))
 	})
 	return answer, err
 }
@@ -55,6 +58,13 @@ func (r *reading) neverThere(ctx context.Context, q audit.BlameQuestion, m audit
 	hint := "as-of --node lists what it was told to run"
 	if !known {
 		hint = "nothing is known of a node of this name"
+	}
+	var basis audit.Basis
+	if e := r.missing(ctx, &basis, bounds(q.Node, q.Module)); e != nil {
+		return e
+	}
+	for _, m := range basis.Missing {
+		hint = m.String()
 	}
 	return errors.Mark(errors.WithHint(err, hint), audit.ErrNotFound)
 }

@@ -9,25 +9,30 @@ import (
 	"github.com/cockroachdb/errors"
 
 	"catenary/es"
+	"catenary/es/project"
 )
 
 // takeUp gives the file to go on with: the one that is there, if it is of this program and of this stream, or else a new one that
-// was built beside it and has taken its place. It gives a stopError for a file of another stream.
-func (s *Store) takeUp(ctx context.Context, anew bool) (*writing, error) {
+// was built beside it and has taken its place. It gives a stopError for a file of another stream, and an error marked errPaused when one
+// would have to be built for a store that is paused.
+func (s *Store) takeUp(ctx context.Context, control *project.Control, anew bool) (*writing, error) {
 	if !anew {
-		w, err := s.open(ctx)
+		w, err := s.open(ctx, control)
 		if w != nil || err != nil && !isDamaged(err) {
 			return w, err
 		}
 	}
-	if err := s.build(ctx); err != nil {
+	if control.Paused != nil {
+		return nil, errors.Mark(errors.Newf("%s (event %d)", control.Paused.Reason, control.Paused.Order), errPaused)
+	}
+	if err := s.build(ctx, control); err != nil {
 		return nil, err
 	}
-	return s.openLive(ctx)
+	return s.openLive(ctx, control)
 }
 
 // open takes up the file that is there; nil when there is none that this program can go on with.
-func (s *Store) open(ctx context.Context) (*writing, error) {
+func (s *Store) open(ctx context.Context, control *project.Control) (*writing, error) {
 	// An empty file is nobody's: it is what a power loss leaves of one that was just put in its place.
 	if info, err := os.Stat(s.cfg.Path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0 {
 		return nil, nil
@@ -36,12 +41,20 @@ func (s *Store) open(ctx context.Context) (*writing, error) {
 	if err != nil || !same {
 		return nil, err
 	}
-	w, err := s.openLive(ctx)
+	w, err := s.openLive(ctx, control)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.checkStream(ctx, w.place); err != nil {
 		return nil, errors.CombineErrors(err, w.close())
+	}
+	readable, err := s.readable(ctx, w)
+	if err != nil {
+		return nil, errors.CombineErrors(err, w.close())
+	}
+	if readable || !w.honours(control) {
+		s.cfg.Logger.Info("the audit store folds other events now and is built anew", "file", s.cfg.Path)
+		return nil, w.close()
 	}
 	return w, nil
 }
@@ -68,12 +81,12 @@ func (s *Store) ours(ctx context.Context) (same bool, err error) {
 	return true, nil
 }
 
-func (s *Store) openLive(ctx context.Context) (*writing, error) {
+func (s *Store) openLive(ctx context.Context, control *project.Control) (*writing, error) {
 	db, err := openLive(s.cfg.Path)
 	if err != nil {
 		return nil, err
 	}
-	return newWriting(ctx, db, false)
+	return newWriting(ctx, db, control, false)
 }
 
 // checkStream makes sure that a file was made from this very stream. It gives a stopError when not: case A11.
@@ -108,12 +121,12 @@ func (s *Store) checkStream(ctx context.Context, at place) error {
 
 // build makes a new file beside the one that is there, from the first event to the last, and then puts it in its place. Who asks
 // meanwhile is answered from the one that is there, if there is one.
-func (s *Store) build(ctx context.Context) error {
+func (s *Store) build(ctx context.Context, control *project.Control) error {
 	path := s.cfg.Path + buildSuffix
 	if err := removeFile(path); err != nil {
 		return err
 	}
-	if err := s.fill(ctx, path); err != nil {
+	if err := s.fill(ctx, path, control); err != nil {
 		return errors.CombineErrors(err, removeFile(path))
 	}
 	// The old file's journal must not be taken for the new one's, and nobody may open the old one any more. Questions that are
@@ -132,7 +145,7 @@ func (s *Store) build(ctx context.Context) error {
 }
 
 // fill takes all events into a new file.
-func (s *Store) fill(ctx context.Context, path string) (err error) {
+func (s *Store) fill(ctx context.Context, path string, control *project.Control) (err error) {
 	// Others on the machine are none of those who may read it. What SQLite keeps beside a file has the file's mode.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
@@ -145,7 +158,7 @@ func (s *Store) fill(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	w, err := newWriting(ctx, db, true)
+	w, err := newWriting(ctx, db, control, true)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,14 @@ func (s *Store) Diff(ctx context.Context, q audit.DiffQuestion) (audit.DiffAnswe
 		if err != nil {
 			return err
 		}
-		return d.compare(before, now)
+		if err := d.compare(before, now); err != nil {
+			return err
+		}
+		node := q.From.Node
+		if d.acrossNodes {
+			node = ""
+		}
+		return r.missing(ctx, &answer.Basis, bounds(node, q.Module))
 	})
 	return answer, err
 }

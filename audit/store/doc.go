@@ -21,6 +21,7 @@
 //
 //   - The position, the last event taken in, is written in the transaction that takes it in: the file is whole at every moment.
 //   - One connection writes. Readers have connections that can't, and see one state for as long as a question takes.
-//   - An event that this program can't fold stops the store where it stands, with the reason. It is never passed over.
+//   - An event that this program can't fold parks its instance. It is never passed over in silence: every answer it may touch says so.
+//   - What people decide about the store holds for the whole file, which is built anew when it does not honour it.
 //   - No name of a person stands anywhere but in the table actor.
 package store

@@ -7,7 +7,9 @@ import (
 
 	"github.com/cockroachdb/errors"
 
+	"catenary/audit"
 	"catenary/es"
+	"catenary/projections"
 )
 
 const (
@@ -28,16 +30,12 @@ type write struct {
 	done   chan error
 }
 
-// follow takes in what is recorded from now on.
-func (s *Store) follow(ctx context.Context, w *writing) error {
-	return s.feed(ctx, w, s.cfg.Events.Follow, s.cfg.Linger, false)
-}
-
 // messages gives the messages after a sequence, until its context ends at the latest.
 type messages func(ctx context.Context, after uint64) iter.Seq2[es.Message, error]
 
 // feed takes in messages until there are no more or one can't be taken in. What came before is in the file then. It gives a
-// stopError, errors marked [es.ErrBrokenChain], and those of the stream and the file, also when a question has met them.
+// stopError, errors marked [es.ErrBrokenChain], one marked errOrdered when somebody has decided something about the store, and those of
+// the stream and the file, also when a question has met them.
 func (s *Store) feed(ctx context.Context, w *writing, from messages, linger time.Duration, building bool) error {
 	ready, stop := s.makeReady(ctx, w.place.head, from)
 	defer stop()
@@ -49,9 +47,16 @@ func (s *Store) feed(ctx context.Context, w *writing, from messages, linger time
 		if err := w.commit(writing); err != nil {
 			return err
 		}
-		s.track.set(w.place.head.Sequence, building)
+		s.track.change(func(state *audit.StoreState) {
+			state.Event, state.Building, state.Trouble = w.place.head.Sequence, building, ""
+			if !building && w.altered {
+				w.tellPolicy(state)
+			}
+		})
+		w.altered = w.altered && building
 		return nil
 	}
+	orders := projections.Orders().Instance(audit.StoreView)
 	taken, most := 0, batchEvents
 	damage := s.damage
 	if building {
@@ -69,13 +74,17 @@ func (s *Store) feed(ctx context.Context, w *writing, from messages, linger time
 					timer.Reset(linger)
 				}
 				err := w.take(writing, next.incoming)
+				ordered := next.event.Ref == orders && next.head.Sequence > w.control.Through
 				if err == nil {
-					if taken++; taken < most {
+					if taken++; taken < most && !ordered {
 						continue
 					}
 					err = commit()
 				} else if !isFileError(err) {
 					err = errors.CombineErrors(err, commit())
+				}
+				if err == nil && ordered {
+					err = errOrdered
 				}
 				if err != nil {
 					return err
@@ -136,10 +145,7 @@ func (s *Store) makeReady(ctx context.Context, head es.Head, from messages) (rea
 		for m, err := range es.VerifyChain(&head, from(ctx, head.Sequence)) {
 			var in incoming
 			if err == nil {
-				in, err = prepare(s.cfg.Registry, m, head)
-				if err != nil {
-					err = &stopError{at: m.Sequence, reason: err}
-				}
+				in = prepare(s.cfg.Registry, m, head)
 			}
 			if !send(next{incoming: in, failure: err}) || err != nil {
 				return

@@ -72,6 +72,18 @@ func (r *recorder) addStored(e es.Event) es.Event {
 	return e
 }
 
+// addNone makes a message the next one of the stream that is no event.
+func (r *recorder) addNone(of es.Ref) es.Message {
+	r.t.Helper()
+	if len(r.batch) == 0 {
+		r.after = r.chain.Head
+	}
+	m := es.Message{Subject: of.Subject(), Header: map[string][]string{}, Body: []byte{0x80}}
+	r.chain.Head = r.chain.Head.Seal(&m)
+	r.batch = append(r.batch, m)
+	return m
+}
+
 func (r *recorder) flush() {
 	r.t.Helper()
 	if len(r.batch) == 0 {

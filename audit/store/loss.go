@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/errors"
 
 	"catenary/es"
+	"catenary/es/project"
 	"catenary/events"
 )
 
@@ -73,7 +74,7 @@ func forgetNames(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	w, err := newWriting(ctx, db, false)
+	w, err := newWriting(ctx, db, &project.Control{}, false)
 	if err != nil {
 		return err
 	}

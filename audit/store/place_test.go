@@ -15,6 +15,7 @@ import (
 	"catenary/audit"
 	"catenary/es"
 	"catenary/es/estest"
+	"catenary/es/project"
 	"catenary/events"
 )
 
@@ -109,7 +110,8 @@ func TestBothTimes(t *testing.T) {
 		}
 		live.cfg.Path = filepath.Join(folder, fmt.Sprintf("built-%d.db", n))
 		before := contents(rt, live)
-		if err := live.build(context.Background()); err != nil {
+		checkTurns(rt, live)
+		if err := live.build(context.Background(), &project.Control{}); err != nil {
 			rt.Fatal(err)
 		}
 		if err := live.publish(); err != nil {
@@ -143,7 +145,7 @@ func madeHistory(rt *rapid.T, r *recorder) []said {
 	recorded, latest, known := 60, 0, time.Time{}
 	for i := range rapid.IntRange(1, 25).Draw(rt, "events") {
 		recorded += rapid.IntRange(-2, 8).Draw(rt, "recorded")
-		s := said{version: fmt.Sprint("v", i)}
+		s := said{version: fmt.Sprint("v", rapid.IntRange(0, 4).Draw(rt, "version"))}
 		what := rapid.SampledFrom([]string{"assign", "assign", "end", "observe", "backfill", "backfill end"}).Draw(rt, "what")
 		if i == 0 {
 			what = "assign"
@@ -186,7 +188,7 @@ func takeOneByOne(rt *rapid.T, s *Store, complete bool) {
 	if err != nil {
 		rt.Fatal(err)
 	}
-	w, err := newWriting(ctx, db, true)
+	w, err := newWriting(ctx, db, &project.Control{}, true)
 	if err != nil {
 		rt.Fatal(err)
 	}
@@ -195,10 +197,7 @@ func takeOneByOne(rt *rapid.T, s *Store, complete bool) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		in, err := prepare(s.cfg.Registry, m, head)
-		if err == nil {
-			err = w.take(ctx, in)
-		}
+		err := w.take(ctx, prepare(s.cfg.Registry, m, head))
 		if err == nil {
 			err = w.commit(ctx)
 		}
@@ -218,6 +217,34 @@ func takeOneByOne(rt *rapid.T, s *Store, complete bool) {
 	}
 	if err := w.close(); err != nil {
 		rt.Fatal(err)
+	}
+}
+
+// checkTurns finds out from the rows in the order in which they became true what each of them changed.
+func checkTurns(rt *rapid.T, s *Store) {
+	before, had, seen := "", map[string]bool{}, map[string]bool{}
+	for _, row := range ask(rt, s, `SELECT r.sequence, iif(r.stands, r.version, ''), ifnull(r.turn, 0) FROM record r JOIN "key" k ON k.id = r."key"
+ WHERE k.kind = 'assignment' ORDER BY r.valid_from, r.id`) {
+		sequence, now := fmt.Sprint(row[0]), row[1].(string)
+		want := turn(0)
+		switch {
+		case seen[sequence] || now == before:
+		case before == "":
+			want = turnStarted
+		case now == "":
+			want = turnEnded
+		case now < before:
+			want = turnLowered
+		case had[now]:
+			want = turnReturned
+		default:
+			want = turnChanged
+		}
+		if got := fmt.Sprint(row[2]); got != fmt.Sprint(int64(want)) {
+			rt.Errorf("event %s tells %q after %q: turn %s, want %d", sequence, now, before, got, want)
+		}
+		had[now] = had[now] || want != 0
+		seen[sequence], before = true, now
 	}
 }
 

@@ -16,7 +16,7 @@ const questionTime = 30 * time.Second
 
 // reading is one state of the file, for as long as a question takes.
 type reading struct {
-	tx    *sql.Tx
+	tx    queryer
 	place place
 	now   time.Time
 }
@@ -71,6 +71,9 @@ func (s *Store) connect(ctx context.Context, pool func() *sql.DB) (*sql.Conn, er
 	if db == nil {
 		state := s.Status()
 		why := state.Stopped + state.Trouble
+		if state.Paused != nil {
+			why = "it is paused: " + state.Paused.Reason
+		}
 		if why == "" {
 			why = "it is being built"
 		}
@@ -105,18 +108,8 @@ func (r *reading) moment(m audit.Moment) (answered audit.Moment, at, known insta
 }
 
 // each calls take for each row of a query.
-func (r *reading) each(ctx context.Context, take func(scan func(...any) error) error, query string, args ...any) (err error) {
-	rows, err := r.tx.QueryContext(ctx, query, args...)
-	if err != nil {
-		return errors.Wrap(err, "ask the audit store")
-	}
-	defer func() { err = errors.CombineErrors(err, rows.Close()) }()
-	for rows.Next() {
-		if err := take(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return errors.Wrap(rows.Err(), "ask the audit store")
+func (r *reading) each(ctx context.Context, take func(scan func(...any) error) error, query string, args ...any) error {
+	return eachRow(ctx, r.tx, take, query, args...)
 }
 
 // person gives who is behind an opaque id.

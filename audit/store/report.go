@@ -25,7 +25,14 @@ func (s *Store) Report(ctx context.Context, q audit.ReportQuestion) (audit.Repor
 	err = s.read(ctx, func(ctx context.Context, r *reading) error {
 		answer.Basis = r.basis()
 		c.reading = r
-		return report(ctx, &answer)
+		if err := report(ctx, &answer); err != nil {
+			return err
+		}
+		told := bounds("", q.Module)
+		if q.Report == audit.ReportLeadTime {
+			told = scope{}
+		}
+		return r.missing(ctx, &answer.Basis, told)
 	})
 	return answer, err
 }

@@ -75,7 +75,7 @@ func comma(i, n int) string {
 // quote writes a name so that it is none of SQL's own words, where it would be.
 func quote(name string) string {
 	switch name {
-	case "commit", "key", "to", "from":
+	case "commit", "key", "to", "from", "order", "by":
 		return `"` + name + `"`
 	}
 	return name
@@ -92,7 +92,7 @@ func tables() []table {
 		{
 			name: "meta", about: "What the file says of itself.", options: withoutRowID,
 			columns: []column{
-				{name: "name", kind: "TEXT PRIMARY KEY", about: "position: the last event taken in; hash: that event's; recorded: when it was recorded; known: the newest such time; schema: which program's file it is; refused: the last refused command taken in"},
+				{name: "name", kind: "TEXT PRIMARY KEY", about: "position: the last event taken in; hash: that event's; recorded: when it was recorded; known: the newest such time; schema: which program's file it is; refused: the last refused command taken in; missing: how many rows park and skip have"},
 				{name: "value", kind: "ANY"},
 			},
 		},
@@ -191,6 +191,33 @@ func tables() []table {
 				{name: "version", kind: "TEXT NOT NULL"},
 				{name: "repository", kind: "TEXT NOT NULL"},
 				{name: "commit", kind: "TEXT NOT NULL"},
+			},
+		},
+		{
+			name: "park", about: "Instances of which nothing is folded any more, from an event on that could not be.", options: withoutRowID,
+			key: `PRIMARY KEY (aggregate, "key")`,
+			columns: []column{
+				{name: "aggregate", kind: "TEXT NOT NULL"},
+				{name: "key", kind: "TEXT NOT NULL"},
+				{name: "event", kind: "INTEGER NOT NULL", about: "the first event that could not be folded"},
+				{name: "type", kind: "TEXT NOT NULL"},
+				{name: "why", kind: "TEXT NOT NULL", about: "unknown-type, unreadable or unfolded"},
+				{name: "said", kind: "TEXT", about: "the same in full"},
+				{name: "behind", kind: "INTEGER NOT NULL", about: "how many events of the instance came after it"},
+				{name: "last", kind: "INTEGER NOT NULL", about: "the last of them"},
+			},
+		},
+		{
+			name: "skip", about: "Events that somebody had left out.", options: strict,
+			columns: []column{
+				{name: "event", kind: "INTEGER PRIMARY KEY"},
+				{name: "aggregate", kind: "TEXT", about: "NULL where nobody can say whose event it is"},
+				{name: "key", kind: "TEXT"},
+				{name: "type", kind: "TEXT"},
+				{name: "reason", kind: "TEXT NOT NULL"},
+				{name: "by", kind: "TEXT", about: "who decided it, an opaque id"},
+				{name: "order", kind: "INTEGER NOT NULL", about: "the event that says so"},
+				{name: "at", kind: "INTEGER NOT NULL", about: "when it was decided"},
 			},
 		},
 		{

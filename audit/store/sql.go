@@ -112,7 +112,11 @@ func (s *Store) statement(ctx context.Context, q audit.SQLQuestion, limit int) (
 	if err != nil {
 		return answer, err
 	}
-	answer.Basis = (&reading{place: at}).basis()
+	r := &reading{tx: conn, place: at}
+	answer.Basis = r.basis()
+	if err := r.missing(ctx, &answer.Basis, scope{}); err != nil {
+		return answer, err
+	}
 	rows, err := conn.QueryContext(ctx, q.Query, q.Arguments...)
 	if err != nil {
 		return answer, statementError(err)

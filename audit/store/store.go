@@ -12,6 +12,7 @@ import (
 
 	"catenary/audit"
 	"catenary/es"
+	"catenary/es/project"
 )
 
 // DefaultLinger is how long an event waits for others to be taken in with it. A transaction for each of a thousand events a second
@@ -85,7 +86,7 @@ func (s *Store) Run(ctx context.Context) error {
 	defer s.retire()
 	anew := false
 	s.again(ctx, "the audit store can't go on", func(ctx context.Context) error {
-		err := s.run(ctx, anew)
+		err := s.steered(ctx, anew)
 		var other *otherStream
 		switch stopped := s.stopped(err); {
 		case stopped && errors.As(err, &other):
@@ -142,9 +143,36 @@ func (s *Store) stopped(err error) bool {
 	return true
 }
 
+// steered runs the store as people decide, until it can't go on. Where it has stopped before there was a file to go on with, or is paused,
+// it waits for what they decide next.
+func (s *Store) steered(ctx context.Context, anew bool) error {
+	for {
+		control, err := s.readControl(ctx)
+		if err != nil {
+			return err
+		}
+		err = s.run(ctx, control, anew)
+		var stop *stopError
+		switch {
+		case errors.Is(err, errOrdered):
+			continue
+		case errors.Is(err, errPaused):
+			s.track.change(func(state *audit.StoreState) { state.Paused = control.Paused })
+		case errors.As(err, &stop) && stop.at > 0:
+			s.stopped(err)
+		default:
+			return err
+		}
+		if err := s.awaitOrder(ctx, control); err != nil {
+			return err
+		}
+		s.track.resume()
+	}
+}
+
 // run takes the file up, or builds it, and follows the stream. Where that stops, what is not an event can still be written.
-func (s *Store) run(ctx context.Context, anew bool) (err error) {
-	w, err := s.takeUp(ctx, anew)
+func (s *Store) run(ctx context.Context, control *project.Control, anew bool) (err error) {
+	w, err := s.takeUp(ctx, control, anew)
 	if err != nil {
 		return err
 	}
@@ -162,7 +190,10 @@ func (s *Store) run(ctx context.Context, anew bool) (err error) {
 	if err := s.publish(); err != nil {
 		return err
 	}
-	s.track.set(w.place.head.Sequence, false)
+	s.track.change(func(state *audit.StoreState) {
+		state.Event, state.Building, state.Trouble, state.Fold = w.place.head.Sequence, false, "", foldVersion
+		w.tellPolicy(state)
+	})
 	feeding, cancel := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -172,11 +203,7 @@ func (s *Store) run(ctx context.Context, anew bool) (err error) {
 			s.again(feeding, "a feed of the audit store has failed", func(ctx context.Context) error { return feed(ctx, s) })
 		})
 	}
-	err = s.follow(ctx, w)
-	if s.stopped(err) {
-		return s.feed(ctx, w, idle, 0, false)
-	}
-	return err
+	return s.follow(ctx, w)
 }
 
 // idle gives no message until the context ends.

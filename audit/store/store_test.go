@@ -296,21 +296,13 @@ func TestStops(t *testing.T) {
 			},
 			says: []string{"no audit store", "give another path"},
 		},
-		"an event of a newer program": {
+		"what is no event": {
 			meet: func(_ *testing.T, p part) es.Store {
-				p.r.addStored(es.Event{Ref: ref("n1", "web"), Type: "assignment.blessed.v1", Body: []byte{0x80}})
+				p.r.addNone(ref("n1", "web"))
 				p.r.flush()
 				return p.r.stream
 			},
-			says: []string{"at event 3", "assignment.blessed.v1", "newer version"}, stands: "v2",
-		},
-		"an event that tells of nothing told before": {
-			meet: func(_ *testing.T, p part) es.Store {
-				p.r.add(es.Event{Ref: es.Ref{Aggregate: events.AggregateNode, Key: "n9"}}, events.NodeRetired{})
-				p.r.flush()
-				return p.r.stream
-			},
-			says: []string{"at event 3", "nothing was recorded of it before"}, stands: "v2",
+			says: []string{"at event 3", "message 3"}, stands: "v2",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

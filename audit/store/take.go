@@ -20,16 +20,16 @@ type incoming struct {
 	event es.Event
 	data  string // its body as JSON
 	words string
-	// unfolded says why no kind can fold it, problem why its body can't be shown.
-	unfolded error
-	problem  string
+	// malformed says why it is no event at all, unfolded why no kind can fold it, problem why its body can't be shown.
+	malformed, unfolded error
+	problem             string
 }
 
-// prepare makes of a stored message what the file takes in. It gives errors marked [es.ErrMalformed].
-func prepare(registry *es.Registry, m es.Message, head es.Head) (incoming, error) {
+// prepare makes of a stored message what the file takes in.
+func prepare(registry *es.Registry, m es.Message, head es.Head) incoming {
 	e, err := registry.Decode(m)
 	if errors.Is(err, es.ErrMalformed) {
-		return incoming{}, err
+		return incoming{head: head, malformed: err}
 	}
 	in := incoming{head: head, event: e, unfolded: err}
 	var data []byte
@@ -40,7 +40,7 @@ func prepare(registry *es.Registry, m es.Message, head es.Head) (incoming, error
 		in.problem = err.Error()
 	}
 	in.data, in.words = string(data), words(e, data)
-	return in, nil
+	return in
 }
 
 // words gives the text of an event that is looked for: its key, and all text in its body without the names of fields. What stands there
@@ -75,12 +75,12 @@ func words(e es.Event, data []byte) string {
 // mostCompared bounds the texts of an event that are compared with each other.
 const mostCompared = 16
 
-// take takes in one event. It gives a stopError for an event that a kind can't fold, of which nothing is taken in then.
+// take takes in one event. It gives a stopError for a message that is no event: nobody can say whose it is. It is passed over only when
+// somebody has decided that.
 func (w *writing) take(ctx context.Context, in incoming) error {
 	e := in.event
-	readers := w.kinds[e.Ref.Aggregate]
-	if in.unfolded != nil && len(readers) > 0 {
-		return &stopError{at: e.Sequence, reason: in.unfolded}
+	if in.malformed != nil && !w.control.Skips(in.head.Sequence) {
+		return &stopError{at: in.head.Sequence, reason: in.malformed}
 	}
 	if err := w.begin(ctx); err != nil {
 		return err
@@ -88,26 +88,17 @@ func (w *writing) take(ctx context.Context, in incoming) error {
 	if err := w.roomy(ctx); err != nil {
 		return err
 	}
-	var changes []change
-	for _, k := range readers {
-		more, err := k.fold(e, func(key string) (*fact, error) {
-			h, err := w.head(ctx, k.name(), key)
-			if err != nil {
-				return nil, err
-			}
-			return w.before(ctx, h, instantOf(e.Effective))
-		})
-		if isFileError(err) {
-			return err
-		}
-		if err != nil {
-			return &stopError{at: e.Sequence, reason: err}
-		}
-		changes = append(changes, more...)
+	changes, err := w.judge(ctx, in)
+	if err != nil {
+		return err
+	}
+	w.place.head = in.head
+	if in.malformed != nil {
+		return nil
 	}
 	recorded := instantOf(e.Recorded)
-	w.place.head, w.place.recorded, w.place.known = in.head, recorded, max(w.place.known, recorded)
-	var node, module string
+	w.place.recorded, w.place.known = recorded, max(w.place.known, recorded)
+	node, module := placeOf(e.Ref)
 	for _, c := range changes {
 		node, module = c.node, c.module
 		if err := w.put(ctx, e, c); err != nil {
@@ -120,6 +111,25 @@ func (w *writing) take(ctx context.Context, in incoming) error {
 		}
 	}
 	return w.index(ctx, in, node, module)
+}
+
+// fold gives what an event says, by all kinds that read it.
+func (w *writing) fold(ctx context.Context, kinds []kind, e es.Event) ([]change, error) {
+	var changes []change
+	for _, k := range kinds {
+		more, err := k.fold(e, func(key string) (*fact, error) {
+			h, err := w.head(ctx, k.name(), key)
+			if err != nil {
+				return nil, err
+			}
+			return w.before(ctx, h, instantOf(e.Effective))
+		})
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, more...)
+	}
+	return changes, nil
 }
 
 // index puts an event into the index of events.

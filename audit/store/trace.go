@@ -58,7 +58,10 @@ func (s *Store) Trace(ctx context.Context, q audit.TraceQuestion) (audit.TraceAn
 			err := errors.Newf("nothing is known of %q", q.Of)
 			return errors.Mark(errors.WithHint(err, "give a commit (or its first seven characters), a build id, a digest, NAME@VERSION or NODE/MODULE, as it was recorded"), audit.ErrNotFound)
 		}
-		return t.finish(ctx)
+		if err := t.finish(ctx); err != nil {
+			return err
+		}
+		return r.missing(ctx, &answer.Basis, scope{})
 	})
 	return answer, err
 }

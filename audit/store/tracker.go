@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/errors"
 
@@ -29,20 +30,21 @@ func (t *tracker) change(how func(*audit.StoreState)) {
 	t.moved = make(chan struct{})
 }
 
-// set gives how far the file has come.
-func (t *tracker) set(event uint64, building bool) {
-	t.change(func(s *audit.StoreState) { s.Event, s.Building, s.Trouble = event, building, "" })
-}
-
 func (t *tracker) hold(trouble string) { t.change(func(s *audit.StoreState) { s.Trouble = trouble }) }
 
 func (t *tracker) halt(err error) {
-	t.change(func(s *audit.StoreState) { s.Stopped, s.Trouble = err.Error(), "" })
+	t.change(func(s *audit.StoreState) {
+		s.Stopped, s.Trouble, s.Since = err.Error(), "", time.Now()
+		var stop *stopError
+		if errors.As(err, &stop) {
+			s.At = stop.at
+		}
+	})
 }
 
 // resume says that what has stopped it is over, and that a new file is being built.
 func (t *tracker) resume() {
-	t.change(func(s *audit.StoreState) { *s = audit.StoreState{Building: true} })
+	t.change(func(s *audit.StoreState) { *s = audit.StoreState{Building: true, Answers: s.Answers} })
 }
 
 func (t *tracker) end() {
@@ -69,6 +71,8 @@ func (s *Store) Wait(ctx context.Context, event uint64) error {
 		switch {
 		case !state.Building && state.Event >= event:
 			return nil
+		case state.Paused != nil:
+			return errors.Mark(errors.Newf("the audit store is paused at event %d: %s", state.Event, state.Paused.Reason), audit.ErrStoreBehind)
 		case state.Stopped != "":
 			return errors.Mark(errors.Newf("the audit store has stopped at event %d: %s", state.Event, state.Stopped), audit.ErrStoreBehind)
 		case over:

@@ -153,6 +153,21 @@ func views() []table {
 			from: "FROM refusal f",
 		},
 		table{
+			name: "missing", about: "What is in no other view but events: instances that are parked behind an event that could not be folded, and events that somebody had left out.",
+			columns: []column{
+				{name: "event", kind: "number", from: "m.event"},
+				{name: "instance", kind: "text", from: "m.instance", about: "aggregate and key, with a dot between"},
+				{name: "type", kind: "text", from: "m.type"},
+				{name: "why", kind: "text", from: "m.why", about: "unknown-type, unreadable, unfolded or skipped"},
+				{name: "behind", kind: "number", from: "m.behind", about: "how many events of the instance came after it"},
+				{name: "reason", kind: "text", from: "m.reason", about: "what the fold said, or who had it left out"},
+			},
+			from: `FROM (
+  SELECT event, aggregate || '.' || "key" AS instance, type, why, behind, said AS reason FROM park
+  UNION ALL SELECT event, aggregate || '.' || "key", type, 'skipped', 0, reason FROM skip
+) m`,
+		},
+		table{
 			name: "actors", about: "Names behind opaque ids, as far as they were not erased.",
 			columns: []column{
 				{name: "id", kind: "text", from: "a.id"}, {name: "name", kind: "text", from: "a.name"}, {name: "account", kind: "text", from: "a.account"},

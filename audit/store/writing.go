@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/errors"
 
 	"catenary/es"
+	"catenary/es/project"
 )
 
 // writing is the one connection that writes a file, and what is not in the file yet. One goroutine uses it at a time.
@@ -24,6 +25,12 @@ type writing struct {
 	seed maphash.Seed
 	// addedTo are the keys to whose history this transaction has added.
 	addedTo map[int64]*head
+	// control is what people have decided about the store. Parked and left are what is not folded for it, altered says that they are not
+	// as they were told last.
+	control *project.Control
+	parked  map[es.Ref]*parked
+	left    map[uint64]leftOut
+	altered bool
 	// lists are those of manifests that are in the file.
 	lists map[int64]bool
 
@@ -56,6 +63,8 @@ type place struct {
 	recorded, known instant
 	// refused is the last refused command that was taken in.
 	refused uint64
+	// missing counts the instances that are parked and the events that are left out.
+	missing int
 }
 
 // Names of the table meta.
@@ -66,6 +75,7 @@ const (
 	metaRecorded = "recorded"
 	metaKnown    = "known"
 	metaRefused  = "refused"
+	metaMissing  = "missing"
 )
 
 // wordBytes bounds what the index of words gathers before it writes: more than the words of a transaction, so that each writes once
@@ -121,7 +131,7 @@ func finish(ctx context.Context, c *sql.Conn) error {
 }
 
 // newWriting takes up a file that has its tables.
-func newWriting(ctx context.Context, db *sql.DB, fresh bool) (*writing, error) {
+func newWriting(ctx context.Context, db *sql.DB, control *project.Control, fresh bool) (*writing, error) {
 	var conn *sql.Conn
 	all, err := kinds()
 	if err == nil {
@@ -130,7 +140,10 @@ func newWriting(ctx context.Context, db *sql.DB, fresh bool) (*writing, error) {
 	if err != nil {
 		return nil, errors.CombineErrors(errors.Wrap(err, "connect to the audit store"), db.Close())
 	}
-	w := &writing{db: db, conn: conn, kinds: map[string][]kind{}, heads: map[headKey]*head{}, seed: maphash.MakeSeed(), addedTo: map[int64]*head{}, lists: map[int64]bool{}, whole: fresh}
+	w := &writing{
+		db: db, conn: conn, kinds: map[string][]kind{}, heads: map[headKey]*head{}, seed: maphash.MakeSeed(), addedTo: map[int64]*head{},
+		control: control, parked: map[es.Ref]*parked{}, left: map[uint64]leftOut{}, lists: map[int64]bool{}, whole: fresh,
+	}
 	for _, k := range all {
 		for _, a := range k.aggregates() {
 			w.kinds[a] = append(w.kinds[a], k)
@@ -141,6 +154,9 @@ func newWriting(ctx context.Context, db *sql.DB, fresh bool) (*writing, error) {
 	}
 	if err == nil {
 		err = w.prepare(ctx)
+	}
+	if err == nil {
+		err = w.loadPolicy(ctx)
 	}
 	if err == nil {
 		w.place, err = readPlace(ctx, conn)
@@ -237,7 +253,7 @@ func readPlace(ctx context.Context, q queryer) (place, error) {
 	}
 	p.head.Sequence = uint64(number(metaPosition))
 	p.recorded, p.known = instant(number(metaRecorded)), instant(number(metaKnown))
-	p.refused = uint64(number(metaRefused))
+	p.refused, p.missing = uint64(number(metaRefused)), int(number(metaMissing))
 	if p.head.Sequence > 0 {
 		p.head.Hash, err = es.ParseHash(found[metaHash])
 		failure = errors.CombineErrors(failure, err)
@@ -248,7 +264,7 @@ func readPlace(ctx context.Context, q queryer) (place, error) {
 func (w *writing) notePlace(ctx context.Context) error {
 	for name, value := range map[string]any{
 		metaPosition: int64(w.place.head.Sequence), metaHash: w.place.head.Hash.String(), metaRecorded: int64(w.place.recorded),
-		metaKnown: int64(w.place.known), metaRefused: int64(w.place.refused),
+		metaKnown: int64(w.place.known), metaRefused: int64(w.place.refused), metaMissing: int64(len(w.parked) + len(w.left)),
 	} {
 		if err := w.meta.exec(ctx, []driver.NamedValue{{Ordinal: 1, Value: name}, {Ordinal: 2, Value: value}}); err != nil {
 			return err
@@ -276,6 +292,9 @@ func (w *writing) commit(ctx context.Context) error {
 		return err
 	}
 	if err := w.recount(ctx); err != nil {
+		return err
+	}
+	if err := w.noteParked(ctx); err != nil {
 		return err
 	}
 	if err := w.notePlace(ctx); err != nil {

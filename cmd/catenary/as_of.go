@@ -103,6 +103,7 @@ func (a *app) showAsOf(s *session, f format, answer audit.AsOfAnswer) error {
 	if f == formatTable {
 		a.sayf("%s: %s", printable(s.saidOf(answer.Shows, answer.Moment, answer.Basis)), count(len(answer.Assignments)))
 	}
+	a.sayMissing(answer.Basis)
 	a.sayMore(answer.Next)
 	return nil
 }

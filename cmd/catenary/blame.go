@@ -70,6 +70,7 @@ func (a *app) showBlame(s *session, f format, b audit.BlameAnswer) error {
 		return err
 	}
 	a.sayf("%s", printable(s.saidOf(b.Shows, b.Moment, b.Basis)))
+	a.sayMissing(b.Basis)
 	return nil
 }
 

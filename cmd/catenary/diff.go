@@ -148,6 +148,7 @@ func (a *app) showDiff(s *session, f format, answer audit.DiffAnswer) error {
 	if f == formatTable {
 		a.sayf("%s", printable(s.compared(answer, nodes)))
 	}
+	a.sayMissing(answer.Basis)
 	a.sayMore(answer.Next)
 	if answer.Differs() {
 		return errStatesDiffer

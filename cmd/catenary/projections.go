@@ -21,7 +21,7 @@ import (
 
 const projectionsHelp = `Projections shows the views that make the buckets out of the events, and deals with those that do not go on.
 
-A VIEW is a bucket's name, with or without "chain-". It is running, catching-up, waiting (it can't go on at the moment and tries
+A VIEW is a bucket's name, with or without "chain-", or audit-store, which has a file instead of a bucket. It is running, catching-up, waiting (it can't go on at the moment and tries
 again), paused, or stopped (at an event that it can't fold, or because its bucket is not what it should be). LAG is the age of the
 oldest event that is not in the bucket; COPY is how far the copy is that you read.
 
@@ -87,11 +87,11 @@ func (a *app) projectionsListCommand() *cobra.Command {
 
 func (a *app) projectionsShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "show VIEW", Short: "Show all about a view: what it has skipped, parked and met", Args: takes("VIEW"), ValidArgsFunction: completeViews,
+		Use: "show VIEW", Short: "Show all about a view: what it has skipped, parked and met", Args: takes("VIEW"), ValidArgsFunction: completeSteered,
 	}
 	output := formatFlag(cmd, formatTable)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		name, err := viewName(args[0])
+		name, err := steeredName(args[0])
 		if err != nil {
 			return err
 		}
@@ -127,7 +127,11 @@ func (s *session) views(ctx context.Context) ([]shownView, []project.UnknownType
 		}
 	}
 	for _, v := range status.Views {
-		shown = append(shown, shownView{ViewStatus: v, Copy: s.copyOf(ctx, v.View, v.Position.Bucket)})
+		one := shownView{ViewStatus: v}
+		if v.View != audit.StoreView { // it has no bucket, so nobody has a copy
+			one.Copy = s.copyOf(ctx, v.View, v.Position.Bucket)
+		}
+		shown = append(shown, one)
 	}
 	if errors.IsAny(failure, audit.ErrNoService, audit.ErrTimeout) {
 		return shown, nil, s.withoutProjector(ctx, shown, failure)
@@ -227,12 +231,22 @@ func (v shownView) rate() string {
 
 func (v shownView) copied() string {
 	switch {
+	case v.Copy == nil:
+		return ""
 	case v.Copy.Problem != "":
 		return "?"
 	case v.Copy.Revision < v.Position.Revision:
 		return fmt.Sprintf("%d (%d behind)", v.Copy.Revision, v.Position.Revision-v.Copy.Revision)
 	}
 	return number(v.Copy.Revision)
+}
+
+// problem says why the copy can't be looked at.
+func (v shownView) problem() string {
+	if v.Copy == nil {
+		return ""
+	}
+	return v.Copy.Problem
 }
 
 // why says in a line why the view does not go on.
@@ -260,7 +274,7 @@ func (a *app) showView(s *session, f format, v shownView) error {
 		{"bucket", v.Position.Bucket},
 		{"bucket revision", number(v.Position.Revision)},
 		{"copy revision", v.copied()},
-		{"copy's problem", v.Copy.Problem},
+		{"copy's problem", v.problem()},
 		{"events behind", number(v.Behind)},
 		{"lag", v.lag()},
 		{"events a second", v.rate()},
@@ -335,8 +349,24 @@ func (a *app) showLists(s *session, v shownView) error {
 	return nil
 }
 
-// viewName gives a view's name, which may be given without the prefix that all of them share.
-func viewName(arg string) (string, error) {
+// steeredName gives the name of what people see and steer: a view, or the audit store.
+func steeredName(arg string) (string, error) {
+	if arg == audit.StoreView {
+		return arg, nil
+	}
+	return viewName(arg, audit.StoreView)
+}
+
+func completeSteered(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	names, directive := completeViews(cmd, args, toComplete)
+	if len(args) == 0 {
+		names = append(names, audit.StoreView)
+	}
+	return names, directive
+}
+
+// viewName gives a view's name, which may be given without the prefix that all of them share. The error names others beside the views.
+func viewName(arg string, others ...string) (string, error) {
 	var short []string
 	for _, name := range topology.ChainBuckets() {
 		if arg == name || "chain-"+arg == name {
@@ -344,7 +374,7 @@ func viewName(arg string) (string, error) {
 		}
 		short = append(short, strings.TrimPrefix(name, "chain-"))
 	}
-	return "", usagef("there is no view %q: the views are %s", arg, strings.Join(short, ", "))
+	return "", usagef("there is no view %q: the views are %s", arg, strings.Join(append(short, others...), ", "))
 }
 
 func completeViews(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

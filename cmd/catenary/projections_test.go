@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"catenary/audit"
 	"catenary/es"
 	"catenary/es/natsstore"
 	"catenary/es/project"
@@ -66,7 +67,7 @@ func TestProjections(t *testing.T) {
 	o := open(t)
 	o.node("n1")
 	views := read[[]shownView](o.caller, "projections", "ls")
-	if len(views) != len(topology.ChainBuckets()) {
+	if len(views) != len(topology.ChainBuckets())+1 || views[len(views)-1].View != audit.StoreView {
 		t.Fatalf("ls has %+v", views)
 	}
 	nodes := o.until("nodes", func(v shownView) bool { return v.State == project.StateRunning && v.Copy.Revision == 1 })
@@ -77,6 +78,8 @@ func TestProjections(t *testing.T) {
 		"projections ls":                    "chain-backfill",
 		"projections ls -o name":            "chain-builds\n",
 		"projections show chain-builds":     "is parked",
+		"projections show audit-store":      "is parked",
+		"__complete projections resume aud": "audit-store",
 		"projections show nodes -o yaml":    "view: chain-nodes",
 		"__complete projections show ":      "assignments",
 		"__complete projections skip nod":   "nodes",
@@ -186,7 +189,44 @@ func TestParkedEvents(t *testing.T) {
 	}
 	o.ok("rebuild", "builds")
 	o.must(exitNotFound, "get", "build", "b1")
+	o.must(exitUsage, "rebuild", "audit-store")
 	if v := o.until("builds", func(v shownView) bool { return v.State == project.StateRunning }); v.ParkedCount != 0 {
 		t.Errorf("rebuilt it shows %+v", v)
 	}
+}
+
+// TestAuditStoreIsSteered parks, skips, pauses and resumes the audit store as the other views, and says in answers what is missing.
+func TestAuditStoreIsSteered(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	poison := o.record(es.Ref{Aggregate: events.AggregateBuild, Key: "b1"}, events.BuildFailed{Failed: "exit 1"})
+	v := o.until("audit-store", func(v shownView) bool { return v.ParkedCount == 1 })
+	if v.State != project.StateRunning || v.Parked[0].Event != poison || v.Parked[0].Instance != "build.b1" || !strings.Contains(v.Parked[0].Said, "nothing was recorded") {
+		t.Errorf("parked it shows %+v", v)
+	}
+	if found := o.ok("sql", "SELECT 1"); !strings.Contains(found.err, "event "+number(poison)+" of build.b1 can't be folded (unfolded)") {
+		t.Errorf("an answer says %q", found.err)
+	}
+	if found := o.ok("report", "deliveries"); strings.Contains(found.err, "build.b1") {
+		t.Errorf("an answer that does not touch it says %q", found.err)
+	}
+	o.must(exitRefused, "projections", "skip", "audit-store", "--event", "1", "--reason", "x")
+	if found := o.ok("projections", "skip", "audit-store", "--event", number(poison), "--reason", "from another chain"); !strings.Contains(found.err, "built anew") {
+		t.Errorf("a skip says %q", found.err)
+	}
+	v = o.until("audit-store", func(v shownView) bool { return v.SkippedCount == 1 && v.Behind == 0 })
+	if v.ParkedCount != 0 || v.Skipped[0].Reason != "from another chain" {
+		t.Errorf("without it it shows %+v", v)
+	}
+	if found := o.ok("sql", "SELECT instance, why FROM missing", "-o", "json"); !strings.Contains(found.out, `"skipped"`) || !strings.Contains(found.out, "from another chain") {
+		t.Errorf("in SQL there is\n%s", found.out)
+	}
+	o.ok("projections", "pause", "audit-store", "--reason", "the disk is moved")
+	o.node("n1")
+	v = o.until("audit-store", func(v shownView) bool { return v.Behind > 0 })
+	if v.State != project.StatePaused || v.Paused.Reason != "the disk is moved" {
+		t.Errorf("paused it shows %+v", v)
+	}
+	o.ok("projections", "resume", "audit-store")
+	o.until("audit-store", func(v shownView) bool { return v.State == project.StateRunning && v.Behind == 0 })
 }

@@ -70,6 +70,16 @@ func (s *session) saidOf(shows string, m audit.Moment, b audit.Basis) string {
 	return said + " (event " + number(b.Through) + ")"
 }
 
+// sayMissing says what is not in an answer although it may belong there.
+func (a *app) sayMissing(b audit.Basis) {
+	for _, m := range b.Missing {
+		a.sayf("not in it: %s", printable(m.String()))
+	}
+	if more := b.MissingCount - len(b.Missing); more > 0 {
+		a.sayf("and %s more", count(more))
+	}
+}
+
 // near adds to an error that nothing is known of names which ones may have been meant. It adds nothing when there is no
 // such name, or when the names can't be read: the error itself says enough.
 func (s *session) near(ctx context.Context, err error, of func(kind) bool, names ...string) error {

@@ -119,6 +119,7 @@ func (a *app) showReport(s *session, f format, k reportKind, answer audit.Report
 		}
 		a.sayf("%s%s (%sevent %d)", k.total(answer), printable(s.spanOf(k, answer)), shows, answer.Through)
 	}
+	a.sayMissing(answer.Basis)
 	return nil
 }
 

@@ -118,6 +118,7 @@ func (a *app) showSQL(f format, answer audit.SQLAnswer) error {
 		}
 		a.sayf("%s rows (event %d)", count(len(answer.Rows)), answer.Through)
 	}
+	a.sayMissing(answer.Basis)
 	if answer.More {
 		a.sayf("there are more rows than the limit allows: narrow the question, or export")
 	}

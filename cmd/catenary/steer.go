@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/spf13/cobra"
 
+	"catenary/audit"
 	"catenary/commands"
 	"catenary/es"
 	"catenary/es/project"
@@ -19,13 +20,13 @@ var errNotStanding = errors.New("the view does not stand there")
 func (a *app) pauseCommand() *cobra.Command {
 	var c commands.PauseProjection
 	cmd := &cobra.Command{
-		Use: "pause VIEW --reason TEXT", Short: "Let a view fold no further", Args: takes("VIEW"), ValidArgsFunction: completeViews,
+		Use: "pause VIEW --reason TEXT", Short: "Let a view fold no further", Args: takes("VIEW"), ValidArgsFunction: completeSteered,
 		Long: `Pause lets a view fold no further until it is resumed. Its bucket stays as it is and can be read; events go on being recorded.`,
 	}
 	w := a.writeFlags(cmd)
 	cmd.Flags().StringVar(&c.Reason, "reason", "", "why, in a `sentence`; everybody sees it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if c.View, err = viewName(args[0]); err != nil {
+		if c.View, err = steeredName(args[0]); err != nil {
 			return err
 		}
 		return a.steer(cmd, w, "pause "+c.View, c, func(v project.ViewStatus) bool { return v.State == project.StatePaused })
@@ -36,13 +37,13 @@ func (a *app) pauseCommand() *cobra.Command {
 func (a *app) resumeCommand() *cobra.Command {
 	var c commands.ResumeProjection
 	cmd := &cobra.Command{
-		Use: "resume VIEW", Short: "Let a view that is paused go on", Args: takes("VIEW"), ValidArgsFunction: completeViews,
+		Use: "resume VIEW", Short: "Let a view that is paused go on", Args: takes("VIEW"), ValidArgsFunction: completeSteered,
 		Long: `Resume lets a view that is paused go on from where it stands. One that has stopped needs another help: see the reason.`,
 	}
 	w := a.writeFlags(cmd)
 	cmd.Flags().StringVar(&c.Reason, "reason", "", "why, in a `sentence`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if c.View, err = viewName(args[0]); err != nil {
+		if c.View, err = steeredName(args[0]); err != nil {
 			return err
 		}
 		return a.steer(cmd, w, "resume "+c.View, c, func(v project.ViewStatus) bool { return v.State != project.StatePaused })
@@ -54,19 +55,19 @@ const skipHelp = `Skip leaves one event out of a view, for good: of what that ev
 event itself stays, and other views are as they are.
 
 Only an event at which the view has stopped, or which it has parked, can be skipped. Where the event was parked, rebuild the
-view afterwards: what came behind it is folded then.`
+view afterwards: what came behind it is folded then. The audit store does so by itself.`
 
 func (a *app) skipCommand() *cobra.Command {
 	var c commands.SkipProjection
 	cmd := &cobra.Command{
 		Use: "skip VIEW --event NUMBER --reason TEXT", Short: "Leave an event out of a view that can't fold it", Long: skipHelp,
-		Args: takes("VIEW"), ValidArgsFunction: completeViews,
+		Args: takes("VIEW"), ValidArgsFunction: completeSteered,
 	}
 	w := a.writeFlags(cmd)
 	cmd.Flags().Var(version(&c.Event), "event", "the event's sequence `number`, as projections show and the log have it")
 	cmd.Flags().StringVar(&c.Reason, "reason", "", "why, in a `sentence`; everybody sees it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if c.View, err = viewName(args[0]); err != nil {
+		if c.View, err = steeredName(args[0]); err != nil {
 			return err
 		}
 		if err := c.Validate(); err != nil {
@@ -84,7 +85,9 @@ func (a *app) skipCommand() *cobra.Command {
 			return err
 		}
 		err = a.steer(cmd, w, "skip an event of "+c.View, c, func(v project.ViewStatus) bool { return v.At != c.Event })
-		if err == nil && parked {
+		if err == nil && parked && c.View == audit.StoreView {
+			a.sayf("the audit store is built anew without it; until then it answers as before")
+		} else if err == nil && parked {
 			a.sayf("what came behind it is folded when the view is rebuilt: catenary rebuild %s", c.View)
 		}
 		return err

@@ -118,6 +118,7 @@ func (a *app) showTrace(s *session, f format, t audit.TraceAnswer) error {
 	if f == formatTable {
 		a.sayf("traced as %s (event %d)", strings.Join(t.As, ", "), t.Through)
 	}
+	a.sayMissing(t.Basis)
 	if t.More {
 		a.sayf("there is more: a list was cut; see --limit")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -51,11 +52,14 @@ func open(t *testing.T) opened {
 	if err != nil {
 		t.Fatal(err)
 	}
+	auditFile := filepath.Join(t.TempDir(), run.AuditFile)
 	go func() {
 		ended <- run.Writer(ctx, writer, run.WriterConfig{Streams: server.Options(), Logger: log, Ready: isReady})
 	}()
 	go func() {
-		ended <- run.Projector(ctx, projector, run.ProjectorConfig{Streams: server.Options(), Copies: copies, Logger: log, Ready: isReady})
+		ended <- run.Projector(ctx, projector, run.ProjectorConfig{
+			Streams: server.Options(), Copies: copies, AuditFile: auditFile, Logger: log, Ready: isReady,
+		})
 	}()
 	t.Cleanup(func() {
 		cancel()
