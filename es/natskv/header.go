@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"catenary/es"
 	"catenary/es/project"
@@ -36,33 +37,87 @@ const (
 	HeaderMended = "Cat-Mended"
 )
 
-// headerOf gives the headers of a value. Those that say nothing are left out.
-func headerOf(m project.Meta) nats.Header {
-	h := make(nats.Header, 10)
-	values := make([]string, 0, 9) // one piece of memory for all of them
-	set := func(name, value string) {
-		if value != "" {
-			values = append(values, value)
-			h[name] = values[len(values)-1 : len(values) : len(values)]
-		}
+// maxHeaders is how many headers a value has at most, its guard among them.
+const maxHeaders = 11
+
+// headerWriter writes the headers of one value. Their texts share one piece of memory, and their lists another.
+type headerWriter struct {
+	text  []byte
+	names [maxHeaders]string
+	ends  [maxHeaders]int
+	n     int
+}
+
+// end ends the text of a header. One that says nothing is left out.
+func (w *headerWriter) end(name string) {
+	begun := 0
+	if w.n > 0 {
+		begun = w.ends[w.n-1]
 	}
-	set(HeaderPosition, m.Position.String())
-	set(HeaderSource, strconv.FormatUint(m.Source.Sequence, 10)+" "+es.EncodeHeaderValue(m.Source.ID))
-	set(HeaderFold, strconv.Itoa(m.Fold))
-	set(HeaderType, es.EncodeHeaderValue(m.Type))
-	set(HeaderRecorded, m.Recorded.UTC().Format(time.RFC3339Nano))
+	if len(w.text) == begun {
+		return
+	}
+	w.names[w.n], w.ends[w.n] = name, len(w.text)
+	w.n++
+}
+
+func (w *headerWriter) say(name, value string) {
+	w.text = append(w.text, value...)
+	w.end(name)
+}
+
+func (w *headerWriter) count(name string, value uint64) {
+	w.text = strconv.AppendUint(w.text, value, 10)
+	w.end(name)
+}
+
+func (w *headerWriter) time(name string, value time.Time) {
+	w.text = value.UTC().AppendFormat(w.text, time.RFC3339Nano)
+	w.end(name)
+}
+
+// header gives the headers, and how many bytes they have on the wire.
+func (w *headerWriter) header() (nats.Header, int) {
+	h := make(nats.Header, w.n)
+	text, values := string(w.text), make([]string, w.n)
+	size := len("NATS/1.0\r\n\r\n") + len(text)
+	begun := 0
+	for i := range values {
+		values[i] = text[begun:w.ends[i]]
+		begun = w.ends[i]
+		h[w.names[i]] = values[i : i+1 : i+1]
+		size += len(w.names[i]) + len(": \r\n")
+	}
+	return h, size
+}
+
+// headerOf gives the headers of a value that is to stand directly after a revision, and their size.
+func headerOf(m project.Meta, after uint64) (nats.Header, int) {
+	w := headerWriter{text: make([]byte, 0, 256)} // most fit
+	w.count(jetstream.ExpectedLastSeqHeader, after)
+	w.text = m.Position.Append(w.text)
+	w.end(HeaderPosition)
+	w.text = strconv.AppendUint(w.text, m.Source.Sequence, 10)
+	w.text = append(w.text, ' ')
+	w.say(HeaderSource, es.EncodeHeaderValue(m.Source.ID))
+	w.text = strconv.AppendInt(w.text, int64(m.Fold), 10)
+	w.end(HeaderFold)
+	w.say(HeaderType, es.EncodeHeaderValue(m.Type))
+	w.time(HeaderRecorded, m.Recorded)
 	if !m.Effective.Equal(m.Recorded) {
-		set(HeaderEffective, m.Effective.UTC().Format(time.RFC3339Nano))
+		w.time(HeaderEffective, m.Effective)
 	}
-	set(HeaderActor, es.EncodeHeaderValue(m.Actor))
-	set(HeaderOnBehalfOf, es.EncodeHeaderValue(m.OnBehalfOf))
+	w.say(HeaderActor, es.EncodeHeaderValue(m.Actor))
+	w.say(HeaderOnBehalfOf, es.EncodeHeaderValue(m.OnBehalfOf))
 	if m.Backfill {
-		set(HeaderBackfill, "1")
+		w.say(HeaderBackfill, "1")
 	}
 	if !m.Mended.IsZero() {
-		set(HeaderMended, m.Mended.UTC().Format(time.RFC3339Nano)+" "+strconv.FormatUint(m.Replaces, 10))
+		w.text = m.Mended.UTC().AppendFormat(w.text, time.RFC3339Nano)
+		w.text = append(w.text, ' ')
+		w.count(HeaderMended, m.Replaces)
 	}
-	return h
+	return w.header()
 }
 
 // readHeader reads the headers of a value. It gives errors marked [project.ErrForeign].

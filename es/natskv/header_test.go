@@ -1,6 +1,7 @@
 package natskv
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,11 @@ func TestHeadersGiveBackWhatWasPut(t *testing.T) {
 			Recorded: moment.Draw(t, "recorded"), Effective: moment.Draw(t, "effective"),
 			Actor: text.Draw(t, "actor"), OnBehalfOf: text.Draw(t, "on behalf of"), Backfill: rapid.Bool().Draw(t, "backfill"),
 		}
-		h := headerOf(m)
+		after := rapid.Uint64().Draw(t, "after")
+		h, size := headerOf(m, after)
+		if want := (&nats.Msg{Header: h}).Size(); size != want || h.Get("Nats-Expected-Last-Sequence") != strconv.FormatUint(after, 10) {
+			t.Errorf("%d bytes, want %d, after %s, want %d", size, want, h.Get("Nats-Expected-Last-Sequence"), after)
+		}
 		for name, values := range h {
 			if strings.ContainsFunc(values[0], func(r rune) bool { return r < ' ' || r > '~' }) {
 				t.Errorf("header %s is not printable: %q", name, values[0])
@@ -52,11 +57,12 @@ func TestHeaderForms(t *testing.T) {
 		Recorded: at, Effective: at.Add(-time.Hour), Actor: "a 1", OnBehalfOf: "ä", Backfill: true,
 	}
 	want := nats.Header{
-		"Cat-Position": {"17.1/2"}, "Cat-Source": {"16 018f-a"}, "Cat-Fold": {"3"}, "Cat-Type": {"thing.put.v1"},
+		"Nats-Expected-Last-Sequence": {"7"}, "Cat-Position": {"17.1/2"}, "Cat-Source": {"16 018f-a"}, "Cat-Fold": {"3"}, "Cat-Type": {"thing.put.v1"},
 		"Cat-Recorded": {"2026-01-02T03:04:05Z"}, "Cat-Effective": {"2026-01-02T02:04:05Z"},
 		"Cat-Actor": {"a%201"}, "Cat-On-Behalf-Of": {"%C3%A4"}, "Cat-Backfill": {"1"},
 	}
-	if diff := cmp.Diff(want, headerOf(m)); diff != "" {
+	have, _ := headerOf(m, 7)
+	if diff := cmp.Diff(want, have); diff != "" {
 		t.Errorf("headers (-want +have):\n%s", diff)
 	}
 }
@@ -64,7 +70,8 @@ func TestHeaderForms(t *testing.T) {
 func TestHeadersOfForeignMessages(t *testing.T) {
 	t.Parallel()
 	whole := func() nats.Header {
-		return headerOf(Meta{Position: Position{Sequence: 1, Part: 1, Parts: 1}, Source: Source{Sequence: 1, ID: "e"}, Fold: 1, Type: "t", Recorded: time.Unix(0, 0)})
+		h, _ := headerOf(Meta{Position: Position{Sequence: 1, Part: 1, Parts: 1}, Source: Source{Sequence: 1, ID: "e"}, Fold: 1, Type: "t", Recorded: time.Unix(0, 0)}, 0)
+		return h
 	}
 	if _, err := readHeader(whole()); err != nil {
 		t.Fatalf("the whole one: %v", err)

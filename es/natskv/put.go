@@ -69,19 +69,19 @@ func (b *Bucket) put(ctx context.Context, after uint64, values []project.Placed)
 // prepare gives the messages as they are sent, each guarded by the one before it. Nothing of a group is sent that holds a value which
 // can't be stored.
 func (b *Bucket) prepare(p *putting, values []project.Placed) ([]*nats.Msg, error) {
-	limit := b.nc.MaxPayload()
+	limit := int(b.nc.MaxPayload())
 	messages := make([]*nats.Msg, len(values))
 	for i, v := range values {
 		if err := b.checkKey(v.Key); err != nil {
 			return nil, err
 		}
-		m := &nats.Msg{Subject: b.prefix + v.Key, Header: headerOf(v.Meta), Data: v.Data}
-		expectLast(m, p.after+uint64(i))
-		size := int64(m.Size())
-		if limit > 0 && size-int64(len(m.Subject)) > limit {
+		header, size := headerOf(v.Meta, p.after+uint64(i))
+		size += len(v.Data)
+		if limit > 0 && size > limit {
 			return nil, errors.Mark(errors.Newf("bucket %s: the value of key %s has %d bytes with its headers, the server's limit is %d", b.bucket, v.Key, size, limit), es.ErrTooLarge)
 		}
-		messages[i], p.bytes = m, p.bytes+size
+		messages[i] = &nats.Msg{Subject: b.prefix + v.Key, Header: header, Data: v.Data}
+		p.bytes += int64(size)
 	}
 	p.bytes = min(p.bytes, maxInFlightBytes)
 	return messages, nil

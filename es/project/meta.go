@@ -17,10 +17,13 @@ type Position struct {
 }
 
 // String gives the position as it is stored: 17.1/2.
-func (p Position) String() string {
-	b := strconv.AppendUint(make([]byte, 0, 24), p.Sequence, 10)
-	b = strconv.AppendInt(append(b, '.'), int64(p.Part), 10)
-	return string(strconv.AppendInt(append(b, '/'), int64(p.Parts), 10))
+func (p Position) String() string { return string(p.Append(make([]byte, 0, 24))) }
+
+// Append appends the position as it is stored.
+func (p Position) Append(text []byte) []byte {
+	text = strconv.AppendUint(text, p.Sequence, 10)
+	text = strconv.AppendInt(append(text, '.'), int64(p.Part), 10)
+	return strconv.AppendInt(append(text, '/'), int64(p.Parts), 10)
 }
 
 // Before says whether the position comes before another one.

@@ -73,6 +73,10 @@ type planned struct {
 // reader goes on.
 const nearBy = 100
 
+// beyondPause is how long a view that has passed what does not concern it looks for no more of that. Each look wakes a goroutine, of which
+// there are as many as views: without the pause that takes as long, for each event, as folding it.
+const beyondPause = time.Millisecond
+
 // closeTime bounds what a view does after the context has ended: it waits for answers and leaves its mark.
 const closeTime = 500 * time.Millisecond
 
@@ -206,17 +210,27 @@ func (w *worker) follow(ctx context.Context) error {
 	defer marks.Stop()
 	checks := time.NewTicker(w.cfg.CheckInterval)
 	defer checks.Stop()
+	rested := time.NewTimer(beyondPause)
+	defer rested.Stop()
+	rests := true
 	for {
-		var answered <-chan struct{}
+		var answered, beyond <-chan struct{}
 		if w.sent > 0 {
 			answered = w.queue[0].pending.Done()
+		}
+		if !rests {
+			beyond = w.place.beyond
 		}
 		var err error
 		select {
 		case it := <-w.place.events:
 			err = w.take(ctx, it)
-		case <-w.place.beyond:
+		case <-beyond:
 			err = w.takeBeyond(ctx)
+			rests = true
+			rested.Reset(beyondPause)
+		case <-rested.C:
+			rests = false
 		case <-w.place.over:
 			err = errLeftBehind
 		case <-w.ordered:
