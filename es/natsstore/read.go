@@ -75,11 +75,27 @@ func (s *Store) readUntil(ctx context.Context, subject string, after, last uint6
 // Follow gives all messages after a sequence and waits for new ones until the context ends. It survives reconnects,
 // restarts of the server and changes of its leader. It ends with an error marked [es.ErrUnavailable] only when the
 // connection is closed for good.
+//
+// Several that follow the stream's end get the same messages, which are read once: nobody MUST change them.
 func (s *Store) Follow(ctx context.Context, after uint64) iter.Seq2[es.Message, error] {
 	return func(yield func(es.Message, error) bool) {
+		s.relay.begin()
+		defer s.relay.finish()
 		r := s.newReader(ctx, "", after, 0)
 		defer r.close()
+		place := s.relay.join(after, false)
+		leave := func() {
+			if place != nil {
+				s.relay.leave(place)
+				place = nil
+			}
+		}
+		defer leave()
 		for {
+			if place != nil && !r.relayed(place, yield) {
+				return
+			}
+			leave()
 			m, err := r.next()
 			if ctx.Err() != nil {
 				return
@@ -87,6 +103,33 @@ func (s *Store) Follow(ctx context.Context, after uint64) iter.Seq2[es.Message, 
 			if !yield(m, err) || err != nil {
 				return
 			}
+			if r.idle() {
+				place = s.relay.join(r.last, true)
+			}
+		}
+	}
+}
+
+// relayed gives what the relay gives, without a consumer of the reader's own, and says whether the reader is to go on after it.
+func (r *reader) relayed(place <-chan es.Message, yield func(es.Message, error) bool) bool {
+	r.drop()
+	for {
+		select {
+		case m, ok := <-place:
+			switch {
+			case !ok:
+				return true
+			case m.Sequence <= r.last:
+				continue // the reader was further
+			case r.ctx.Err() != nil:
+				return false
+			}
+			r.last = m.Sequence
+			if !yield(m, nil) {
+				return false
+			}
+		case <-r.ctx.Done():
+			return false
 		}
 	}
 }

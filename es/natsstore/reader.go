@@ -75,7 +75,7 @@ func (r *reader) close() {
 // next waits for the next message. It gives errors marked [es.ErrUnavailable]: when the context has ended, when the
 // reader's patience has, or when the connection is closed for good.
 func (r *reader) next() (es.Message, error) {
-	if r.timer != nil && (r.session == nil || !r.session.messages.AtHand()) {
+	if r.timer != nil && r.idle() {
 		r.timer.Reset(r.limit)
 		defer r.timer.Stop()
 	}
@@ -103,6 +103,9 @@ func (r *reader) next() (es.Message, error) {
 		return m, nil
 	}
 }
+
+// idle says whether the next message has not come yet.
+func (r *reader) idle() bool { return r.session == nil || !r.session.messages.AtHand() }
 
 // open makes a consumer that goes on after the last message given. It tries until it has one, the context ends or the
 // connection is closed for good; then it gives false.

@@ -28,6 +28,7 @@ type Store struct {
 	turn    *semaphore.Weighted // who has it may send
 	window  *window
 	answers *answers.Answers[*appending]
+	relay   relay
 	status  chan nats.Status
 	close   sync.Once
 
@@ -53,6 +54,7 @@ func Open(ctx context.Context, nc *nats.Conn, config Config) (*Store, error) {
 		turn: semaphore.NewWeighted(1), window: newWindow(config.MaxInFlight, config.MaxInFlightBytes),
 		byEnd: map[es.Head]*appending{},
 	}
+	s.relay.store = s
 	s.connection, s.lost = context.WithCancel(context.Background())
 	if s.js, err = jetstream.New(nc, jetstream.WithDefaultTimeout(config.RequestTimeout)); err != nil {
 		return nil, errors.Wrap(err, "event store")
