@@ -78,7 +78,17 @@ func decoderOf[E any](c Codec) func([]byte) (any, error) {
 	if t, ok := c.(timelessCodec); ok && !holdsTime(reflect.TypeFor[E]()) {
 		unmarshal = t.UnmarshalTimeless
 	}
+	var form *bodyForm
+	if _, ok := c.(Msgpack); ok {
+		form = formOf(reflect.TypeFor[E]())
+	}
 	return func(body []byte) (any, error) {
+		if form != nil {
+			var e E
+			if form.decode(body, reflect.ValueOf(&e).Elem()) {
+				return e, nil
+			}
+		}
 		var e E
 		err := unmarshal(body, &e)
 		return e, err
