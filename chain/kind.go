@@ -180,5 +180,8 @@ func (k Kind[T]) Key(names ...string) (string, error) {
 	return "", errors.Mark(errors.Newf("%d names do not make a %s: give %s", len(names), k.aggregate, k.Usage()), es.ErrName)
 }
 
+// StandsUnder says whether a key is the one that a record stands under.
+func (k Kind[T]) StandsUnder(record *T, key string) bool { return es.IsKey(key, k.of(*record)...) }
+
 // BackfillKey is the key in the backfill bucket of values that were added to the history of a record.
 func (k Kind[T]) BackfillKey(key string) string { return k.aggregate + "." + key }

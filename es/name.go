@@ -140,6 +140,18 @@ func Key(names ...string) string {
 	return strings.Join(tokens, ".")
 }
 
+// IsKey says whether a key is the one that [Key] makes of the names.
+func IsKey(key string, names ...string) bool {
+	for i, name := range names {
+		token, rest, more := strings.Cut(key, ".")
+		if more != (i < len(names)-1) || token != EscapeToken(name) {
+			return false
+		}
+		key = rest
+	}
+	return len(names) > 0
+}
+
 // SplitKey gives back the names of a key. It gives errors marked [ErrName] for what [Key] never makes.
 func SplitKey(key string) ([]string, error) {
 	tokens := strings.Split(key, ".")

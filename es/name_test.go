@@ -183,3 +183,20 @@ func FuzzUnescapeToken(f *testing.F) {
 		}
 	})
 }
+
+// IsKey agrees with Key about every key.
+func TestIsKey(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.OneOf(rapid.StringMatching(`[a-c]{1,2}`), rapid.StringMatching(`[a.=/ ]{1,3}`))
+		names, other := rapid.SliceOfN(name, 1, 3).Draw(t, "names"), rapid.SliceOfN(name, 1, 3).Draw(t, "other")
+		for _, key := range []string{es.Key(names...), es.Key(other...)} {
+			if got, want := es.IsKey(key, names...), key == es.Key(names...); got != want {
+				t.Errorf("key %s of %q: %v", key, names, got)
+			}
+		}
+	})
+	if es.IsKey("") || es.IsKey("a") || es.IsKey("a.", "a") || es.IsKey("a", "a", "") {
+		t.Error("what is no key of the names is taken for it")
+	}
+}

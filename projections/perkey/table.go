@@ -39,7 +39,7 @@ func (t *table[T]) load(key string, value []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := t.check(key, record); err != nil {
+	if err := t.check(key, &record); err != nil {
 		return err
 	}
 	s := t.slot(key)
@@ -104,16 +104,19 @@ func (t *table[T]) made(key string, before *T, next func(*T) (T, error)) ([]byte
 	if *t.next, err = next(before); err != nil {
 		return nil, err
 	}
-	if err := t.check(key, *t.next); err != nil {
+	if err := t.check(key, t.next); err != nil {
 		return nil, err
 	}
 	value, err := t.encoder.Encode(t.next)
-	return value, errors.Wrapf(err, "%s: value of key %s", t.kind.Bucket(), key)
+	if err != nil {
+		return nil, errors.Wrapf(err, "%s: value of key %s", t.kind.Bucket(), key)
+	}
+	return value, nil
 }
 
-func (t *table[T]) check(key string, record T) error {
-	if own := t.kind.KeyOf(record); own != key {
-		return errors.Newf("%s: a record of %s stands under key %s", t.kind.Bucket(), own, key)
+func (t *table[T]) check(key string, record *T) error {
+	if t.kind.StandsUnder(record, key) {
+		return nil
 	}
-	return nil
+	return errors.Newf("%s: a record of %s stands under key %s", t.kind.Bucket(), t.kind.KeyOf(*record), key)
 }
