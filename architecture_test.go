@@ -108,7 +108,8 @@ var importTable = []row{
 	{dir: "internal/lineage", imports: []string{"internal/ndjson", "commands", "events", "es", "es/dispatch"}},
 
 	// Where it runs.
-	{dir: "embedded", imports: []string{"internal/streams", "internal/topology"}, bus: anyFile, server: true},
+	{dir: "embedded", imports: []string{"internal/mirrors", "internal/streams", "internal/topology"}, bus: anyFile, server: true},
+	{dir: "internal/mirrors", imports: []string{"internal/streams", "internal/topology"}, bus: anyFile},
 	{dir: "internal/topology", bus: anyFile},
 	{dir: "internal/streams", bus: anyFile},
 	{dir: "internal/pull", bus: anyFile},

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
 
+	"catenary/internal/mirrors"
 	"catenary/internal/topology"
 )
 
@@ -258,19 +259,23 @@ func (c *Cluster) connect(u topology.User, opts []nats.Option) (*nats.Conn, erro
 // reconnectWait suits a node that restarts in this process: it is back within a moment.
 const reconnectWait = 50 * time.Millisecond
 
-// EnsureMirrors gives the ops account a true mirror of every bucket: see the function EnsureMirrors.
+// EnsureMirrors gives the ops account a true mirror of every bucket: see [mirrors.Mirrors.Ensure].
 func (c *Cluster) EnsureMirrors(ctx context.Context) error {
 	ledger, err := c.Ledger()
 	if err != nil {
 		return err
 	}
 	defer ledger.Close()
-	mirrors, err := c.Mirrors()
+	ops, err := c.Mirrors()
 	if err != nil {
 		return err
 	}
-	defer mirrors.Close()
-	return EnsureMirrors(ctx, ledger, mirrors, c.options, c.log)
+	defer ops.Close()
+	m, err := mirrors.New(ledger, ops, c.options, c.log)
+	if err != nil {
+		return err
+	}
+	return m.Ensure(ctx)
 }
 
 // Leader says which running node leads a stream of the ledger account, if one does.

@@ -27,8 +27,6 @@ var (
 	ErrStart = errors.New("embedded server: did not start")
 	// ErrStopped is given by a server that was shut down.
 	ErrStopped = errors.New("embedded server: is shut down")
-	// ErrNoBucket is given by EnsureMirrors for a bucket that does not exist: create the buckets first.
-	ErrNoBucket = errors.New("embedded server: there is no bucket to mirror")
 )
 
 // Durability says what an acknowledged event survives.

@@ -23,7 +23,7 @@ func (s *Server) EraseActor(ctx context.Context, sequence uint64) error {
 	if err != nil {
 		return errors.Wrap(err, "erase an actor in the mirror")
 	}
-	tick := time.NewTicker(mirrorPollInterval)
+	tick := time.NewTicker(settlePollInterval)
 	defer tick.Stop()
 	for {
 		mirror, err := js.Stream(ctx, topology.BucketStream(topology.BucketActors))

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"catenary/embedded"
+	"catenary/internal/mirrors"
 	"catenary/internal/topology"
 )
 
@@ -51,7 +52,7 @@ func trueMirror(t *testing.T, b bus, bucket string) {
 func TestMirrorNeedsItsBucket(t *testing.T) {
 	t.Parallel()
 	s := start(t, embedded.Config{})
-	if err := s.EnsureMirrors(testContext(t)); !errors.Is(err, embedded.ErrNoBucket) {
+	if err := s.EnsureMirrors(testContext(t)); !errors.Is(err, mirrors.ErrNoBucket) {
 		t.Errorf("got error %v, want ErrNoBucket", err)
 	}
 	stop(t, s)

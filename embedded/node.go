@@ -20,6 +20,9 @@ const readyCheckInterval = 25 * time.Millisecond
 // answered within some milliseconds.
 const mirrorSettleTime = 300 * time.Millisecond
 
+// settlePollInterval is how often it is asked meanwhile. A mirror follows within a millisecond.
+const settlePollInterval = 5 * time.Millisecond
+
 // node is one running nats-server.
 type node struct {
 	server *server.Server
@@ -100,7 +103,7 @@ func startError(f fatalError) error {
 // half a minute for an answer that a stopped server never gives, so it is allowed to get it first.
 func (n *node) stop() {
 	for deadline := time.Now().Add(mirrorSettleTime); n.mirrorsSettling() && time.Now().Before(deadline); {
-		time.Sleep(mirrorPollInterval)
+		time.Sleep(settlePollInterval)
 	}
 	n.server.Shutdown()
 	n.server.WaitForShutdown()

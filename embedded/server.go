@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
 
+	"catenary/internal/mirrors"
 	"catenary/internal/topology"
 )
 
@@ -189,33 +191,43 @@ func logAsyncErrors(log *slog.Logger) nats.Option {
 	})
 }
 
-// EnsureMirrors gives the ops account a true mirror of every bucket: see the function EnsureMirrors.
+// MirrorPath is where a store keeps the mirror of a bucket, below the store's directory. A server that starts without it makes
+// the mirror anew.
+func MirrorPath(bucket string) string {
+	return filepath.Join("jetstream", topology.AccountOps, "streams", topology.BucketStream(bucket))
+}
+
+// EnsureMirrors gives the ops account a true mirror of every bucket: see [mirrors.Mirrors.Ensure].
 func (s *Server) EnsureMirrors(ctx context.Context) error {
 	ledger, err := s.Ledger()
 	if err != nil {
 		return err
 	}
 	defer ledger.Close()
-	mirrors, err := s.Mirrors()
+	ops, err := s.Mirrors()
 	if err != nil {
 		return err
 	}
-	defer mirrors.Close()
-	return EnsureMirrors(ctx, ledger, mirrors, s.options, s.log)
+	defer ops.Close()
+	m, err := mirrors.New(ledger, ops, s.options, s.log)
+	if err != nil {
+		return err
+	}
+	return m.Ensure(ctx)
 }
 
 // OpenMirrors gives what makes and keeps the mirrors while the server runs, over connections that Shutdown closes. It gives
 // ErrStopped.
-func (s *Server) OpenMirrors() (*Mirrors, error) {
+func (s *Server) OpenMirrors() (*mirrors.Mirrors, error) {
 	ledger, err := s.Ledger()
 	if err != nil {
 		return nil, err
 	}
-	mirrors, err := s.Mirrors()
+	ops, err := s.Mirrors()
 	if err != nil {
 		return nil, err
 	}
-	return NewMirrors(ledger, mirrors, s.options, s.log)
+	return mirrors.New(ledger, ops, s.options, s.log)
 }
 
 // Shutdown closes the connections it gave out, stops the server and releases the store directory. It may be called more

@@ -65,7 +65,7 @@ func (a *app) rootCommand() *cobra.Command {
 		&cobra.Group{ID: groupAsk, Title: "Ask about the past:"},
 	)
 	root.AddCommand(
-		a.upCommand(), a.repairCommand(), a.rebuildCommand(),
+		a.upCommand(), a.configureCommand(), a.repairCommand(), a.rebuildCommand(),
 		a.sendCommand(), a.recordCommand(), a.assignCommand(), a.unassignCommand(), a.importCommand(), a.parkedCommand(),
 		a.rolloutCommand(), a.strategyCommand(), a.trackCommand(),
 		a.getCommand(), a.historyCommand(), a.receiptCommand(), a.verifyCommand(), a.projectionsCommand(), a.auditCommand(),

@@ -26,9 +26,18 @@ func (m Main) Run(ctx context.Context) int {
 		Name:  "projector",
 		About: "Projector folds the event stream into the buckets of the chain.",
 		Part: func(ctx context.Context, nc *nats.Conn, s run.Settings, log *slog.Logger) error {
-			return run.Projector(ctx, nc, run.ProjectorConfig{
+			c := run.ProjectorConfig{
 				Streams: s.Streams(), AuditFile: s.Audit, Proofs: s.Proofs(), Logger: log, Ready: func() { log.Info("queries are answered") },
-			})
+			}
+			mirrors, err := s.ConnectMirrors(ctx, "catenary projector, mirrors", m.Env, log)
+			if err != nil {
+				return err
+			}
+			if mirrors != nil {
+				defer mirrors.Close()
+				c.Mirrors = mirrors.Conn
+			}
+			return run.Projector(ctx, nc, c)
 		},
 	}.Main(ctx, m.Args, m.Env, m.Stderr)
 }

@@ -244,7 +244,11 @@ func (g *Generations) Copied(ctx context.Context, n project.Generation, revision
 	if g.copies == nil {
 		return nil
 	}
-	return natsstore.EnsureError(errors.Wrapf(g.copies.Follow(ctx, n.Bucket, revision), "copy of bucket %s", n.Bucket))
+	err := natsstore.EnsureError(errors.Wrapf(g.copies.Follow(ctx, n.Bucket, revision), "copy of bucket %s", n.Bucket))
+	if err != nil && !errors.Is(err, es.ErrFull) {
+		err = errors.Mark(err, es.ErrUnavailable) // a copy that does not follow now may do so later
+	}
+	return err
 }
 
 // Fence sets the limit of a generation's bucket to what it holds: the server then refuses every further value, and the room

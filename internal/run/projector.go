@@ -15,6 +15,7 @@ import (
 	"catenary/es/natsstore"
 	"catenary/es/project"
 	"catenary/events"
+	"catenary/internal/mirrors"
 	"catenary/internal/topology"
 	"catenary/projections"
 )
@@ -29,6 +30,9 @@ type ProjectorConfig struct {
 	// Copies keeps the copies of buckets that people read, so that they are sent to a new generation only when its copy is there.
 	// Nil where nobody keeps any.
 	Copies natskv.Copies
+	// Mirrors is a connection of the mirrors user, with which the projector makes and keeps the copies itself. Nil where somebody else does,
+	// or nobody.
+	Mirrors *nats.Conn
 	// Proofs says how checkpoints are signed.
 	Proofs ProofConfig
 	// Now is the clock. Default: time.Now.
@@ -60,6 +64,11 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 		return stoppedBy(ctx, err)
 	}
 	defer store.Close()
+	if c.Mirrors != nil {
+		if c.Copies, err = trueMirrors(ctx, nc, c.Mirrors, c.Streams, log); err != nil {
+			return stoppedBy(ctx, err)
+		}
+	}
 	generations, err := natskv.OpenGenerations(ctx, nc, c.Streams, c.Copies)
 	if err != nil {
 		return stoppedBy(ctx, err)
@@ -107,6 +116,9 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 		"connection":    func(ctx context.Context) error { return awaitClosed(ctx, nc) },
 		"query service": func(ctx context.Context) error { return serveQueries(ctx, nc, queries, c.Ready) },
 	}
+	if c.Mirrors != nil {
+		tasks["connection of the mirrors"] = func(ctx context.Context) error { return awaitClosed(ctx, c.Mirrors) }
+	}
 	if c.AuditFile != "" {
 		past, err := newAuditStore(nc, c.Streams, c.AuditFile, store, c.Now, log)
 		if err != nil {
@@ -116,6 +128,22 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 		tasks["audit store"] = past.Run
 	}
 	return Together(ctx, tasks)
+}
+
+// trueMirrors gives what keeps the mirrors, after all of them are true: nothing is written into the buckets before. The buckets are there, but
+// for what a writer makes at its start.
+func trueMirrors(ctx context.Context, ledger, ops *nats.Conn, options topology.Options, log *slog.Logger) (*mirrors.Mirrors, error) {
+	m, err := mirrors.New(ledger, ops, options, log)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.Ensure(ctx); err != nil {
+		if errors.Is(err, mirrors.ErrNoBucket) {
+			err = errors.WithHint(err, "start the writer first: it makes what is missing")
+		}
+		return nil, err
+	}
+	return m, nil
 }
 
 // presentBucket gives the generation of a view's bucket that is read.

@@ -20,6 +20,7 @@ import (
 	"catenary/es/natskv"
 	"catenary/es/project"
 	"catenary/events"
+	"catenary/internal/mirrors"
 	"catenary/internal/topology"
 )
 
@@ -53,7 +54,7 @@ func startClustered(t *testing.T) *clustered {
 	if err := Prepare(ctx, connect(c.Ledger), c.Options()); err != nil {
 		t.Fatal(err)
 	}
-	copies, err := embedded.NewMirrors(connect(c.Ledger), connect(c.Mirrors), c.Options(), log)
+	copies, err := mirrors.New(connect(c.Ledger), connect(c.Mirrors), c.Options(), log)
 	if err != nil {
 		t.Fatal(err)
 	}

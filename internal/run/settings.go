@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -36,6 +37,11 @@ type Settings struct {
 	Server  string `koanf:"server"`
 	Creds   string `koanf:"creds"`
 	Context string `koanf:"context"`
+	// NKey is the seed file of the ledger account's user, MirrorsNKey that of the mirrors user, and MirrorsCreds its credentials file: a
+	// projector that has one of them makes and keeps the copies of the buckets that people read.
+	NKey         string `koanf:"nkey"`
+	MirrorsNKey  string `koanf:"mirrors-nkey"`
+	MirrorsCreds string `koanf:"mirrors-creds"`
 	// LogLevel is debug, info, warn or error.
 	LogLevel string `koanf:"log-level"`
 	// Durability is what the server does with the event stream: fsync or interval. It only decides how appends are grouped.
@@ -70,6 +76,9 @@ func flags(program string) *pflag.FlagSet {
 	f.String("config", "", "YAML `file` with settings under these names")
 	f.String("server", "", "`URL` of the bus (default NATS_URL)")
 	f.String("creds", "", "credentials `file` of the ledger account (default NATS_CREDS)")
+	f.String("nkey", "", "seed `file` of the ledger account's user (default NATS_NKEY)")
+	f.String("mirrors-nkey", "", "projector: seed `file` of the mirrors user; with it, it makes and keeps the copies that people read")
+	f.String("mirrors-creds", "", "projector: credentials `file` of the mirrors user, instead")
 	f.String("context", "", "`name` of a nats context (default NATS_CONTEXT)")
 	f.String("log-level", "info", "debug, info, warn or error")
 	f.String("durability", "fsync", "what the server does with the event stream: fsync or interval")
@@ -222,7 +231,18 @@ func (s Settings) Streams() topology.Options {
 
 // bus says where the bus is.
 func (s Settings) bus(name string, env func(string) string, log *slog.Logger) natsconn.Config {
-	c := natsconn.Config{Server: s.Server, Creds: s.Creds, Context: s.Context}.WithEnvironment(env)
+	c := natsconn.Config{Server: s.Server, Creds: s.Creds, NKey: s.NKey, Context: s.Context}.WithEnvironment(env)
 	c.Name, c.Logger = name, log
 	return c
+}
+
+// ConnectMirrors connects as the mirrors user, if the settings say who that is; nil otherwise. It gives the errors of natsconn.Connect.
+func (s Settings) ConnectMirrors(ctx context.Context, name string, env func(string) string, log *slog.Logger) (*natsconn.Conn, error) {
+	if s.MirrorsNKey == "" && s.MirrorsCreds == "" {
+		return nil, nil
+	}
+	where := s.bus(name, env, log)
+	return natsconn.Connect(ctx, natsconn.Config{
+		Server: where.Server, Context: where.Context, Creds: s.MirrorsCreds, NKey: s.MirrorsNKey, Cert: where.Cert, Key: where.Key, CA: where.CA, Name: where.Name, Logger: log,
+	})
 }

@@ -1,4 +1,4 @@
-package embedded
+package mirrors
 
 import (
 	"bytes"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,24 +19,19 @@ import (
 	"catenary/internal/topology"
 )
 
-// mirrorPollInterval is how often a mirror that catches up is asked how far it is. A mirror follows within a millisecond.
-const mirrorPollInterval = 5 * time.Millisecond
+// pollInterval is how often a mirror that catches up is asked how far it is. A mirror follows within a millisecond.
+const pollInterval = 5 * time.Millisecond
 
-// MirrorPath is where a store keeps the mirror of a bucket, below the store's directory. A server that starts without it makes
-// the mirror anew.
-func MirrorPath(bucket string) string {
-	return filepath.Join("jetstream", topology.AccountOps, "streams", topology.BucketStream(bucket))
-}
+// stallLimit is how long a mirror may get nothing new while it is waited for. One that is recovered before its origin may not ask it again for half
+// a minute.
+const stallLimit = 90 * time.Second
 
-// EnsureMirrors gives the ops account a true mirror of every bucket of the ledger: see [Mirrors.Ensure]. The connections are
-// the ledger account's and the mirrors user's.
-func EnsureMirrors(ctx context.Context, ledger, mirrors *nats.Conn, o topology.Options, log *slog.Logger) error {
-	m, err := NewMirrors(ledger, mirrors, o, log)
-	if err != nil {
-		return err
-	}
-	return m.Ensure(ctx)
-}
+var (
+	// ErrNoBucket is given for a bucket that does not exist: create the buckets first.
+	ErrNoBucket = errors.New("mirrors: there is no bucket to mirror")
+	// ErrStalled is given for a mirror that does not follow its bucket.
+	ErrStalled = errors.New("mirrors: a mirror does not follow its bucket")
+)
 
 // Mirrors makes the ops account's mirrors of buckets.
 type Mirrors struct {
@@ -46,8 +40,8 @@ type Mirrors struct {
 	log             *slog.Logger
 }
 
-// NewMirrors makes mirrors over a connection of the ledger account and one of the mirrors user.
-func NewMirrors(ledger, mirrors *nats.Conn, o topology.Options, log *slog.Logger) (*Mirrors, error) {
+// New makes mirrors over a connection of the ledger account and one of the mirrors user.
+func New(ledger, mirrors *nats.Conn, o topology.Options, log *slog.Logger) (*Mirrors, error) {
 	origins, err := jetstream.New(ledger)
 	if err != nil {
 		return nil, errors.Wrap(err, "mirrors: ledger account")
@@ -67,7 +61,7 @@ func NewMirrors(ledger, mirrors *nats.Conn, o topology.Options, log *slog.Logger
 // different, or configured otherwise. It MUST be called before anything writes to the buckets in this run: once a bucket
 // has grown past its mirror again, only a comparison of every value would tell.
 //
-// It gives ErrNoBucket, the context's error, and what the bus gives.
+// It gives ErrNoBucket, ErrStalled, the context's error, and what the bus gives.
 func (m *Mirrors) Ensure(ctx context.Context) error {
 	buckets, err := m.buckets(ctx)
 	if err != nil {
@@ -293,8 +287,10 @@ func essence(c jetstream.StreamConfig) jetstream.StreamConfig {
 // await polls until a mirror follows its origin and has reached a sequence. A mirror that has not heard of its origin yet says
 // so by a negative time since then.
 func (m *Mirrors) await(ctx context.Context, bucket string, sequence uint64) error {
-	tick := time.NewTicker(mirrorPollInterval)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
+	var had uint64
+	since := time.Now()
 	for {
 		mirror, err := m.copies.Stream(ctx, topology.BucketStream(bucket))
 		if err != nil {
@@ -302,8 +298,13 @@ func (m *Mirrors) await(ctx context.Context, bucket string, sequence uint64) err
 		}
 		info := mirror.CachedInfo()
 		at, following := info.State.LastSeq, info.Mirror != nil && info.Mirror.Active >= 0
-		if following && at >= sequence {
+		switch {
+		case following && at >= sequence:
 			return nil
+		case at > had:
+			had, since = at, time.Now()
+		case time.Since(since) > stallLimit:
+			return errors.Wrapf(ErrStalled, "bucket %s: its mirror stays at %d of %d, following %v", bucket, at, sequence, following)
 		}
 		select {
 		case <-tick.C:
