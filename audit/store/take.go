@@ -18,12 +18,17 @@ const maxDataBytes = 16 << 10
 type incoming struct {
 	head  es.Head
 	event es.Event
-	data  string // its body as JSON
+	row   []any // of the table event
 	words string
-	// malformed says why it is no event at all, unfolded why no kind can fold it, problem why its body can't be shown.
+	// malformed says why it is no event at all, unfolded why no kind can fold it.
 	malformed, unfolded error
-	problem             string
 }
+
+// Places in a row of event of what only a fold may tell.
+const (
+	eventNode   = 14
+	eventModule = 15
+)
 
 // prepare makes of a stored message what the file takes in.
 func prepare(registry *es.Registry, m es.Message, head es.Head) incoming {
@@ -36,10 +41,20 @@ func prepare(registry *es.Registry, m es.Message, head es.Head) incoming {
 	if err == nil {
 		data, err = chain.Encode(e.Data)
 	}
-	if err != nil {
-		in.problem = err.Error()
+	var kept, problem any
+	switch {
+	case err != nil:
+		problem = err.Error()
+	case len(data) <= maxDataBytes:
+		kept = string(data)
 	}
-	in.data, in.words = string(data), words(e, data)
+	node, module := placeOf(e.Ref)
+	in.words = words(e, data)
+	in.row = []any{
+		int64(e.Sequence), e.ID, e.Type, e.Ref.Aggregate, e.Ref.Key, int64(e.Version), int64(instantOf(e.Recorded)), int64(instantOf(e.Effective)),
+		number(e.Backfill), nullText(e.Command.ID), nullText(e.Command.Actor), nullText(e.Command.OnBehalfOf), nullText(e.Command.Causation),
+		nullText(e.Command.Correlation), nullText(node), nullText(module), kept, problem,
+	}
 	return in
 }
 
@@ -98,9 +113,8 @@ func (w *writing) take(ctx context.Context, in incoming) error {
 	}
 	recorded := instantOf(e.Recorded)
 	w.place.recorded, w.place.known = recorded, max(w.place.known, recorded)
-	node, module := placeOf(e.Ref)
 	for _, c := range changes {
-		node, module = c.node, c.module
+		in.row[eventNode], in.row[eventModule] = nullText(c.node), nullText(c.module)
 		if err := w.put(ctx, e, c); err != nil {
 			return err
 		}
@@ -110,7 +124,8 @@ func (w *writing) take(ctx context.Context, in incoming) error {
 			}
 		}
 	}
-	return w.index(ctx, in, node, module)
+	w.spoken = append(w.spoken, spoken{e.Sequence, in.words})
+	return w.events.add(ctx, in.row...)
 }
 
 // fold gives what an event says, by all kinds that read it.
@@ -130,18 +145,4 @@ func (w *writing) fold(ctx context.Context, kinds []kind, e es.Event) ([]change,
 		changes = append(changes, more...)
 	}
 	return changes, nil
-}
-
-// index puts an event into the index of events.
-func (w *writing) index(ctx context.Context, in incoming, node, module string) error {
-	e := in.event
-	var data any
-	if in.problem == "" && len(in.data) <= maxDataBytes {
-		data = in.data
-	}
-	err := w.events.add(ctx, int64(e.Sequence), e.ID, e.Type, e.Ref.Aggregate, e.Ref.Key, int64(e.Version), int64(instantOf(e.Recorded)),
-		int64(instantOf(e.Effective)), number(e.Backfill), nullText(e.Command.ID), nullText(e.Command.Actor), nullText(e.Command.OnBehalfOf),
-		nullText(e.Command.Causation), nullText(e.Command.Correlation), nullText(node), nullText(module), data, nullText(in.problem))
-	w.spoken = append(w.spoken, spoken{e.Sequence, in.words})
-	return err
 }

@@ -45,15 +45,18 @@ func turnBetween(before, now *fact, had func() (bool, error)) (turn, error) {
 	return turnReturned, nil
 }
 
-// name is what a fact tells to run.
-func (f *fact) name() string {
-	return f.reference.String() + "\x00" + f.build + "\x00" + f.commit
+// hash stands for what a fact tells to run, by all that names it: a million names would fill the memory.
+func (w *writing) hash(f *fact) uint64 {
+	names := [...]string{f.reference.Artifact, "", "", f.build, f.commit}
+	if f.reference.Package != nil {
+		names[1], names[2] = f.reference.Package.Name, f.reference.Package.Version
+	}
+	return maphash.Comparable(w.seed, names)
 }
 
 // turn finds out what a fact changes that is told to a node after all others of its key, and remembers that it was told.
 func (w *writing) turn(ctx context.Context, h *head, before, now *fact) error {
-	// Hashes, since a million names would fill the memory.
-	name := maphash.String(w.seed, now.name())
+	name := w.hash(now)
 	var err error
 	now.turn, err = turnBetween(before, now, func() (bool, error) {
 		if h.had == nil {
@@ -82,7 +85,7 @@ func (w *writing) loadHad(ctx context.Context, h *head) error {
 	h.had = map[uint64]bool{}
 	for _, f := range facts {
 		if f.turn != 0 && f.stands {
-			h.had[maphash.String(w.seed, f.name())] = true
+			h.had[w.hash(f)] = true
 		}
 	}
 	w.had += len(h.had)
@@ -108,7 +111,7 @@ func (w *writing) recount(ctx context.Context) error {
 		seen := map[uint64]bool{}
 		var before *fact
 		for _, f := range facts {
-			name, was := maphash.String(w.seed, f.name()), f.turn
+			name, was := w.hash(f), f.turn
 			f.turn = 0
 			if !seen[f.sequence] { // else it is what stood before something was added, and goes on
 				if f.turn, err = turnBetween(before, f, func() (bool, error) { return h.had[name], nil }); err != nil {

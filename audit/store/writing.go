@@ -311,8 +311,10 @@ func (w *writing) commit(ctx context.Context) error {
 // speak puts the words of events into their index. They come last, and each in a statement of its own: before any statement for many
 // rows the index writes what it has gathered, and then has to merge what it wrote.
 func (w *writing) speak(ctx context.Context) error {
+	values := [...]driver.NamedValue{{Ordinal: 1}, {Ordinal: 2}}
 	for _, s := range w.spoken {
-		if err := w.words.exec(ctx, []driver.NamedValue{{Ordinal: 1, Value: int64(s.sequence)}, {Ordinal: 2, Value: s.words}}); err != nil {
+		values[0].Value, values[1].Value = int64(s.sequence), s.words
+		if err := w.words.exec(ctx, values[:]); err != nil {
 			return err
 		}
 	}
