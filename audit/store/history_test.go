@@ -3,6 +3,7 @@ package store
 import (
 	"bufio"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -199,7 +200,7 @@ func running(t testing.TB, c Config) *Store {
 // start runs a store until the test ends, or stop is called.
 func start(t testing.TB, s *Store) (stop func()) {
 	t.Helper()
-	ctx, cancel := contextOf(t)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
 	stopped := false
