@@ -21,7 +21,7 @@ func consumer(t *testing.T, nc *nats.Conn, messages, size int) jetstream.Consume
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(messages+1))
 	if err != nil {
 		t.Fatal(err)
 	}
