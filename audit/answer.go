@@ -132,6 +132,8 @@ func (a *answer) page(p LogPage) error {
 		part.Items = append(part.Items, item)
 		size += len(body)
 	}
-	part.Next, part.More, part.Cursor = p.Next, p.More, p.Cursor
+	items := part.Items
+	part = p
+	part.Items = items
 	return a.end(part)
 }

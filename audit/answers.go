@@ -8,7 +8,7 @@ import (
 // Answers answers questions about the past. The audit store does so from its file, [Client] by asking a projector that has one.
 //
 // All methods give errors marked [ErrInvalid] for a malformed question, [ErrNotFound] when nothing is known of what was asked
-// for, [ErrNoStore] and [ErrStoreBehind]; hints say what to do.
+// for, [ErrNoStore], [ErrStoreBehind] and [ErrStoreStopped]; hints say what to do.
 type Answers interface {
 	// AsOf lists what stood at a moment.
 	AsOf(context.Context, AsOfQuestion) (AsOfAnswer, error)
@@ -40,6 +40,8 @@ type Past interface {
 	// Wait returns when the store has taken in an event. It gives errors marked [ErrStoreBehind] when it will not, and the
 	// context's.
 	Wait(ctx context.Context, event uint64) error
+	// Await returns when the store has an event or a refused command after a place, when it does not go on, or when the context ends.
+	Await(ctx context.Context, after LogPlace)
 }
 
 // AsOf asks what stood at a moment.

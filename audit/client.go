@@ -78,8 +78,8 @@ func (c *Client) Log(ctx context.Context, q LogQuestion) (LogPage, error) {
 		if err := json.Unmarshal(body, &part); err != nil {
 			return err
 		}
-		page.Items = append(page.Items, part.Items...)
-		page.Next, page.More, page.Cursor = part.Next, part.More, part.Cursor
+		part.Items = append(page.Items, part.Items...)
+		page = part
 		return nil
 	})
 	return page, err
@@ -111,10 +111,10 @@ func (c *Client) Events(ctx context.Context, q LogQuestion) iter.Seq2[Item, erro
 				return
 			}
 			switch {
-			case q.forward():
-				q.Oldest, q.After = true, page.Next
 			case q.Refused != "":
 				q.Before, q.Cursor = 0, page.Cursor
+			case q.forward():
+				q.Oldest, q.After = true, page.Next
 			default:
 				q.Before, q.Cursor = page.Next, ""
 			}
@@ -128,9 +128,16 @@ const (
 	longestPause  = 5 * time.Second
 )
 
-// Follow gives the events after a sequence as they come, each once, until the context ends. While nobody answers it asks again: it
-// outlives a restart of the service and of the bus. It ends after the first other error.
-func (c *Client) Follow(ctx context.Context, q LogQuestion) iter.Seq2[Item, error] {
+// Follow gives what comes after a place as it comes, each once and none left out, until the context ends: the events after a sequence,
+// or, where the question asks for refused commands, both after a cursor. Events come in their order and refused commands in theirs;
+// between the two, what is there at the same time comes in the order of the times it was recorded, and what comes late comes late.
+//
+// While nobody answers, or the audit store is being built, it asks again: it outlives a restart of the service and of the bus. Waits hears
+// why, each time; it may be nil. Follow ends after the first other error.
+func (c *Client) Follow(ctx context.Context, q LogQuestion, waits func(error)) iter.Seq2[Item, error] {
+	if waits == nil {
+		waits = func(error) {}
+	}
 	return func(yield func(Item, error) bool) {
 		q.Oldest, q.Limit, q.Wait = true, 0, Duration(patience/2)
 		pace := backoff.NewExponentialBackOff()
@@ -138,11 +145,11 @@ func (c *Client) Follow(ctx context.Context, q LogQuestion) iter.Seq2[Item, erro
 		for {
 			page, err := backoff.Retry(ctx, func() (LogPage, error) {
 				page, err := c.Log(ctx, q)
-				if err != nil && !errors.IsAny(err, ErrNoService, ErrTimeout, ErrIncomplete, ErrBusy) {
+				if err != nil && !errors.IsAny(err, ErrNoService, ErrTimeout, ErrIncomplete, ErrBusy, ErrStoreBehind) {
 					err = backoff.Permanent(err)
 				}
 				return page, err
-			}, backoff.WithBackOff(pace), backoff.WithMaxElapsedTime(0))
+			}, backoff.WithBackOff(pace), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) { waits(err) }))
 			if err != nil {
 				yield(Item{}, err)
 				return
@@ -152,7 +159,11 @@ func (c *Client) Follow(ctx context.Context, q LogQuestion) iter.Seq2[Item, erro
 					return
 				}
 			}
-			q.After = page.Next
+			if q.Refused != "" {
+				q.Cursor = page.Cursor
+			} else {
+				q.After = page.Next
+			}
 		}
 	}
 }

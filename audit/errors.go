@@ -20,6 +20,11 @@ var (
 	ErrNoStore = errors.New("the projector keeps no audit store")
 	// ErrStoreBehind means that the audit store is being built and has not caught up. Ask again later.
 	ErrStoreBehind = errors.New("the audit store has not caught up")
+	// ErrStoreStopped means that the audit store has stopped, and that there is no file of it to ask. The message says why; asking again
+	// does not help.
+	ErrStoreStopped = errors.New("the audit store has stopped")
+	// ErrTooLong means that a statement took longer than it may.
+	ErrTooLong = errors.New("the statement takes too long")
 	// ErrFailed means that the service could not find the answer; the message is the service's.
 	ErrFailed = errors.New("the query failed")
 )
@@ -28,6 +33,8 @@ var (
 const (
 	codeInvalid = "400"
 	codeUnknown = "404"
+	codeTooLong = "408"
+	codeStopped = "424"
 	codeBehind  = "425"
 	codeBusy    = "429"
 	codeFailed  = "500"
@@ -40,8 +47,8 @@ var kinds = []struct {
 	code string
 	kind error
 }{
-	{codeInvalid, ErrInvalid}, {codeUnknown, ErrNotFound}, {codeBehind, ErrStoreBehind}, {codeBusy, ErrBusy},
-	{codeNoStore, ErrNoStore}, {codeStops, ErrNoService}, {codeFailed, ErrFailed},
+	{codeInvalid, ErrInvalid}, {codeUnknown, ErrNotFound}, {codeTooLong, ErrTooLong}, {codeStopped, ErrStoreStopped}, {codeBehind, ErrStoreBehind},
+	{codeBusy, ErrBusy}, {codeNoStore, ErrNoStore}, {codeStops, ErrNoService}, {codeFailed, ErrFailed},
 }
 
 // codeOf gives the code an error travels under.

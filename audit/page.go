@@ -77,7 +77,18 @@ type Basis struct {
 	// Missing lists what is not in the answer although it may belong there, at most [MaxMissing] of so many.
 	Missing      []Missing `json:"missing,omitempty"`
 	MissingCount int       `json:"missing-count,omitempty"`
+	// Tail is the last event of the stream when the question was asked; zero when nobody could tell. When it is above Through, the
+	// answer leaves out what was recorded last.
+	Tail uint64 `json:"tail,omitempty"`
 }
+
+// Misses says whether the answer may leave out something that was recorded up to a time; the zero time asks for all.
+func (b Basis) Misses(known time.Time) bool {
+	return b.Through < b.Tail && (known.IsZero() || !b.Recorded.After(known))
+}
+
+// against notes where the stream ended when the question was asked.
+func (b *Basis) against(tail uint64) { b.Tail = tail }
 
 // What an answer about assignments shows.
 const (

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -43,12 +44,16 @@ func past[Q, A any](s *Service, answerTo func(Answers, context.Context, Q) (A, e
 		}
 		ctx, cancel := context.WithTimeout(ctx, maxAnswerTime)
 		defer cancel()
-		if err := s.catchUp(ctx); err != nil {
+		tail, err := s.catchUp(ctx)
+		if err != nil {
 			return err
 		}
 		found, err := answerTo(s.config.Past, ctx, q)
 		if err != nil {
-			return err
+			return s.unready(err, tail)
+		}
+		if b, ok := any(&found).(interface{ against(uint64) }); ok {
+			b.against(tail)
 		}
 		return a.whole(found)
 	}
@@ -59,25 +64,33 @@ func noStore() error {
 	return errors.Mark(errors.WithHint(err, "run a projector without --no-audit"), ErrNoStore)
 }
 
-// catchUp waits until the store has taken in what stands in the stream now, within a bound: what is late then is seen in the
-// answer's basis. A store that has stopped or is paused, or builds another file beside the one that it has, answers with what it has.
-func (s *Service) catchUp(ctx context.Context) error {
-	if state := s.config.Past.Status(); state.Building && state.Answers || state.Stopped != "" || state.Paused != nil {
-		return nil // whether there is a file to ask is the store's to say
+// unready says of an error that there is no file to ask how far the store is, which it can't tell itself without the stream's end.
+func (s *Service) unready(err error, tail uint64) error {
+	if state := s.config.Past.Status(); errors.IsAny(err, ErrStoreBehind, ErrStoreStopped) && !state.Answers {
+		return state.Unready(tail)
 	}
-	tail, err := s.config.Store.Tail(ctx)
-	if err != nil {
+	return err
+}
+
+// catchUp waits until the store has taken in what stands in the stream now, within a bound: what is late then is seen in the
+// answer's basis. A store that has stopped or is paused, or builds another file beside the one that it has, answers with what it has. It gives
+// the stream's last event, and zero when nobody can tell.
+func (s *Service) catchUp(ctx context.Context) (tail uint64, err error) {
+	if tail, err = s.config.Store.Tail(ctx); err != nil {
 		if errors.Is(err, es.ErrUnavailable) && ctx.Err() == nil {
-			return nil // the past can be told without the stream
+			return 0, nil // the past can be told without the stream
 		}
-		return err
+		return 0, err
+	}
+	if state := s.config.Past.Status(); state.Building && state.Answers || state.Stopped != "" || state.Paused != nil {
+		return tail, nil // whether there is a file to ask is the store's to say
 	}
 	waiting, cancel := context.WithTimeout(ctx, maxCatchUp)
 	defer cancel()
 	if err := s.config.Past.Wait(waiting, tail); err != nil && ctx.Err() != nil {
-		return err
+		return 0, err
 	}
-	return nil
+	return tail, nil
 }
 
 // logFrom gives a page of the log: from the audit store where that has everything, and from the stream otherwise.
@@ -93,21 +106,57 @@ func (s *Service) logFrom(ctx context.Context, q LogQuestion) (LogPage, error) {
 		if err := q.Validate(); err != nil {
 			return LogPage{}, err
 		}
-		if err := stream.await(ctx, q.After, q.Wait.wait()); err != nil {
+		if err := s.awaitNews(ctx, stream, q); err != nil {
 			return LogPage{}, err
 		}
 	}
-	if err := s.catchUp(ctx); err != nil {
+	tail, err := s.catchUp(ctx)
+	if err != nil {
 		return LogPage{}, err
 	}
 	if !q.needsStore() && !s.whole(ctx) {
 		return stream.page(ctx, q)
 	}
 	page, err := s.config.Past.Log(ctx, q)
-	if errors.Is(err, ErrStoreBehind) && !q.needsStore() {
+	if errors.IsAny(err, ErrStoreBehind, ErrStoreStopped) && !q.needsStore() {
 		return stream.page(ctx, q)
 	}
-	return page, err
+	page.Tail = tail
+	return page, s.unready(err, tail)
+}
+
+// awaitNews returns when there is something behind the place that a follower has come to, or when the time is over. A follower of refused
+// commands waits for the store, which alone has them: one that does not go on is an error, or the follower would wait for ever in
+// silence. It gives errors marked [ErrStoreBehind] or [ErrStoreStopped], and those of the stream.
+func (s *Service) awaitNews(ctx context.Context, stream log, q LogQuestion) error {
+	if q.Refused == "" {
+		return stream.await(ctx, q.After, q.Wait.wait())
+	}
+	var after LogPlace
+	if q.Cursor != "" {
+		var err error
+		if after, err = ParseLogPlace(q.Cursor); err != nil {
+			return err
+		}
+	}
+	// What the question leaves out anyway is not waited for.
+	if q.Refused == RefusedOnly {
+		after.Event = math.MaxUint64
+	}
+	if len(q.Types) > 0 {
+		after.Refused = math.MaxUint64
+	}
+	waiting, cancel := context.WithTimeout(ctx, q.Wait.wait())
+	defer cancel()
+	s.config.Past.Await(waiting, after)
+	if state := s.config.Past.Status(); state.Building || state.Stopped != "" {
+		tail, err := s.config.Store.Tail(ctx)
+		if err != nil {
+			return err
+		}
+		return state.Unready(tail)
+	}
+	return ctx.Err()
 }
 
 // whole says whether the store has all that is recorded.

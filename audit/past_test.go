@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/errors"
 	"github.com/google/go-cmp/cmp"
@@ -36,6 +37,8 @@ func (p *toldPast) Wait(_ context.Context, event uint64) error {
 	return nil
 }
 
+func (p *toldPast) Await(context.Context, LogPlace) {}
+
 // TestWithoutStore: what only an audit store can answer is refused with what to do, everything else is answered.
 func TestWithoutStore(t *testing.T) {
 	t.Parallel()
@@ -64,7 +67,7 @@ func TestAnswersTravel(t *testing.T) {
 	for i := range uint64(5000) {
 		standing = append(standing, Standing{Node: strings.Repeat("n", 200), Module: "web <b>", Sequence: i})
 	}
-	past := &toldPast{state: StoreState{Event: 1}}
+	past := &toldPast{state: StoreState{Event: 1, Answers: true}}
 	past.asOf = func(q AsOfQuestion) (AsOfAnswer, error) {
 		switch q.Node {
 		case "unknown":
@@ -80,7 +83,7 @@ func TestAnswersTravel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := AsOfAnswer{Shows: ShowsTold, Assignments: standing, Next: "more", Basis: Basis{Through: 7}}
+	want := AsOfAnswer{Shows: ShowsTold, Assignments: standing, Next: "more", Basis: Basis{Through: 7, Tail: 1}}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("as-of (-given +found):\n%s", diff)
 	}
@@ -125,5 +128,73 @@ func TestLogFrom(t *testing.T) {
 	p, err := a.client.Position(t.Context(), PositionQuestion{Sequence: 2, Audit: true, Wait: 1})
 	if err != nil || p.Reached || p.Audit == nil || p.Audit.Event != 1 || past.waited.Load() != 2 {
 		t.Errorf("position gave %+v (%v)", p, err)
+	}
+}
+
+// TestAnswersSayHowFar: an answer says what it rests on and where the stream ended, and one that can't be given says how far the store is,
+// and what to do.
+func TestAnswersSayHowFar(t *testing.T) {
+	t.Parallel()
+	past := &toldPast{
+		asOf: func(AsOfQuestion) (AsOfAnswer, error) { return AsOfAnswer{}, StoreState{Event: 7}.Unready(0) },
+		log:  func(LogQuestion) (LogPage, error) { return LogPage{Through: 1}, nil },
+	}
+	a := serve(t, func(c *Config) { c.Past = past })
+	for range 3 {
+		a.add(t, es.Event{Ref: es.Ref{Aggregate: "node", Key: "n1"}}, events.NodeRetired{})
+	}
+	for name, c := range map[string]struct {
+		state      StoreState
+		kind       error
+		says, hint string
+	}{
+		"is built":    {StoreState{Event: 2, Building: true}, ErrStoreBehind, "is being built, and has come to event 2 of 3", "ask again"},
+		"has stopped": {StoreState{Event: 2, Stopped: "event 3 is of a newer program"}, ErrStoreStopped, "has stopped at event 2 of 3: event 3 is of a newer program", "deal with the reason"},
+		"has trouble": {StoreState{Event: 2, Trouble: "disk full"}, ErrStoreBehind, "can't go on at event 2 of 3: disk full", "tries again by itself"},
+	} {
+		past.state = c.state
+		_, err := a.client.AsOf(t.Context(), AsOfQuestion{})
+		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) || !strings.Contains(errors.FlattenHints(err), c.hint) {
+			t.Errorf("a store that %s gave %v with the hint %q", name, err, errors.FlattenHints(err))
+		}
+	}
+	past.state = StoreState{Event: 1, Answers: true}
+	page, err := a.client.Log(t.Context(), LogQuestion{Text: "x"})
+	if err != nil || page.Through != 1 || page.Tail != 3 {
+		t.Errorf("the log is %+v (%v), want that it says through which event it is, and where the stream ends", page, err)
+	}
+	recorded := time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		basis  Basis
+		known  time.Time
+		misses bool
+	}{
+		"all is in":                        {Basis{Through: 3, Tail: 3}, time.Time{}, false},
+		"the end is not known":             {Basis{Through: 3}, time.Time{}, false},
+		"it is behind":                     {Basis{Through: 2, Tail: 3, Recorded: recorded}, time.Time{}, true},
+		"it is behind what was known then": {Basis{Through: 2, Tail: 3, Recorded: recorded}, recorded.Add(time.Hour), true},
+		"all that was known then is in":    {Basis{Through: 2, Tail: 3, Recorded: recorded}, recorded.Add(-time.Hour), false},
+	} {
+		if c.basis.Misses(c.known) != c.misses {
+			t.Errorf("%s: the answer misses something: %v", name, !c.misses)
+		}
+	}
+}
+
+// TestFollowerOfRefusedIsNotLeftWaiting: a store that is built, or has stopped, says so to whoever follows what it alone has.
+func TestFollowerOfRefusedIsNotLeftWaiting(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+	defer cancel()
+	past := &toldPast{state: StoreState{Building: true, Answers: true}}
+	a := serve(t, func(c *Config) { c.Past = past })
+	if _, err := a.client.Log(ctx, LogQuestion{Oldest: true, Refused: RefusedWith, Wait: Duration(time.Minute)}); !errors.Is(err, ErrStoreBehind) {
+		t.Errorf("while it is built it gave %v", err)
+	}
+	past.state = StoreState{Stopped: "broken", Answers: true}
+	for _, err := range a.client.Follow(ctx, LogQuestion{Refused: RefusedOnly}, nil) {
+		if !errors.Is(err, ErrStoreStopped) || !strings.Contains(err.Error(), "broken") {
+			t.Errorf("of a store that has stopped the follower hears %v", err)
+		}
 	}
 }

@@ -117,10 +117,10 @@ type LogQuestion struct {
 	// Oldest asks for the oldest first; After for those after this one only, which means oldest first too.
 	Oldest bool   `json:"oldest,omitempty"`
 	After  uint64 `json:"after,omitempty"`
-	// Cursor goes on after a page, newest first: it is that page's Cursor. It is for logs with refused commands, whose places
-	// are two; the others can do with Before.
+	// Cursor goes on after a page, in the same direction: it is that page's Cursor, or with Oldest its Onward. It is for logs with
+	// refused commands, whose places are two; the others can do with Before and After.
 	Cursor string `json:"cursor,omitempty"`
-	// Wait keeps a question for events after the newest open until one comes.
+	// Wait keeps a question for what comes after the newest open until something comes.
 	Wait Duration `json:"wait,omitempty"`
 }
 
@@ -131,8 +131,16 @@ type LogPage struct {
 	Next uint64 `json:"next,omitempty"`
 	// More says that there may be more in this direction. A page MAY be short, or empty, and have more behind it.
 	More bool `json:"more,omitempty"`
-	// Cursor is what to give as Cursor to go on; empty when there is no more.
+	// Cursor is what to give as Cursor to go on. Newest first it is empty when there is no more; oldest first there may be more later, and
+	// a log with refused commands always has one.
 	Cursor string `json:"cursor,omitempty"`
+	// Onward is what to give as Cursor, with Oldest, to go on with what came after the newest of this log. A log with refused commands
+	// has it, newest first.
+	Onward string `json:"onward,omitempty"`
+	// Through is the last event that the audit store had taken in, and Tail that of the stream, as in [Basis]. They are missing when the
+	// answer comes from the stream itself.
+	Through uint64 `json:"through,omitempty"`
+	Tail    uint64 `json:"tail,omitempty"`
 }
 
 func (q LogQuestion) forward() bool { return q.Oldest || q.After > 0 }
@@ -147,9 +155,11 @@ func (q LogQuestion) Validate() error {
 	switch {
 	case q.Refused != "" && q.Refused != RefusedWith && q.Refused != RefusedOnly:
 		return invalidf("refused is %q: it is %s or %s, or left out", q.Refused, RefusedWith, RefusedOnly)
-	case q.Refused != "" && q.forward():
-		return invalidf("refused commands are listed newest first only: leave oldest and after out")
-	case q.Cursor != "" && (q.Before > 0 || q.forward()):
+	case q.Refused != "" && q.After > 0:
+		return invalidf("after is a place among events alone: with refused commands go on with a cursor")
+	case q.Cursor != "" && q.Refused == "" && q.forward():
+		return invalidf("a cursor is given, oldest first and without refused commands: go on with after")
+	case q.Cursor != "" && (q.Before > 0 || q.After > 0):
 		return invalidf("a cursor and a place to begin are given: one of them is enough")
 	case q.Aggregate != "" && strings.ContainsAny(q.Aggregate, ".*> \t\r\n"):
 		return errors.Mark(errors.Newf("aggregate is %q: it is one word, such as assignment", q.Aggregate), ErrInvalid)

@@ -181,7 +181,7 @@ func TestFollow(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	next := uint64(3)
-	for item, err := range a.client.Follow(ctx, LogQuestion{After: 2}) {
+	for item, err := range a.client.Follow(ctx, LogQuestion{After: 2}, nil) {
 		if err != nil {
 			if !errors.Is(err, context.Canceled) {
 				t.Fatal(err)
@@ -342,7 +342,7 @@ func TestFollowOutlivesTheService(t *testing.T) {
 	s := start()
 	add()
 	var found []uint64
-	for item, err := range client.Follow(ctx, LogQuestion{}) {
+	for item, err := range client.Follow(ctx, LogQuestion{}, nil) {
 		if err != nil {
 			t.Fatalf("after %v: %v", found, err)
 		}
@@ -358,7 +358,7 @@ func TestFollowOutlivesTheService(t *testing.T) {
 		t.Errorf("followed (-want +found):\n%s", diff)
 	}
 	cancel()
-	for _, err := range client.Follow(ctx, LogQuestion{}) {
+	for _, err := range client.Follow(ctx, LogQuestion{}, nil) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("interrupted while nobody answers, it gave %v", err)
 		}

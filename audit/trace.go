@@ -28,6 +28,8 @@ type TraceQuestion struct {
 	Moment
 	// Limit bounds each list of the answer, MaxPageItems at most and by default.
 	Limit int `json:"limit,omitempty"`
+	// Cursor goes on with what was carried: it is the Next of the answer before. The other lists are left empty then.
+	Cursor string `json:"cursor,omitempty"`
 }
 
 // TraceAnswer is the whole way, each list in the order it was recorded. What was found by going down from a commit and what was
@@ -39,9 +41,14 @@ type TraceAnswer struct {
 	Builds      []TracedBuild       `json:"builds"`
 	Published   []TracedPublication `json:"published"`
 	Assignments []Standing          `json:"assignments"`
-	// Carried are the modules and commits that the manifests of the builds name.
+	// Carried are the modules and commits that the manifests of the builds name: those whose commit was merged last come first, and those of
+	// which nobody recorded that last.
 	Carried []Carried `json:"carried"`
-	// More says that a list was cut at the limit.
+	// CarriedCount is how many there are, on all pages.
+	CarriedCount int `json:"carried-count"`
+	// Next is the cursor of the next page of Carried; empty on the last one.
+	Next string `json:"next,omitempty"`
+	// More says that another list was cut at the limit.
 	More bool `json:"more,omitempty"`
 	Basis
 }
@@ -93,4 +100,6 @@ type Carried struct {
 	Version    string `json:"version,omitempty"`
 	Repository string `json:"repository,omitempty"`
 	Commit     string `json:"commit,omitempty"`
+	// Merged is when the commit was merged, where that was recorded.
+	Merged time.Time `json:"merged,omitzero"`
 }

@@ -82,11 +82,19 @@ func (s *Store) ours(ctx context.Context) (same bool, err error) {
 }
 
 func (s *Store) openLive(ctx context.Context, control *project.Control) (*writing, error) {
+	left, err := leftJournal(s.cfg.Path)
+	if err != nil {
+		return nil, err
+	}
 	db, err := openLive(s.cfg.Path)
 	if err != nil {
 		return nil, err
 	}
-	return newWriting(ctx, db, control, false)
+	w, err := newWriting(ctx, db, control, false)
+	if err == nil {
+		w.unclean = left
+	}
+	return w, err
 }
 
 // checkStream makes sure that a file was made from this very stream. It gives a stopError when not: case A11.

@@ -25,7 +25,7 @@ const (
 // write is something to be written that is not an event.
 type write struct {
 	do func(ctx context.Context, w *writing) error
-	// erases says that nothing of what stood before may be left in the file, or beside it.
+	// erases says that nothing of what stood before may be left in the file, nor in the journal beside it once no reader holds that.
 	erases bool
 	done   chan error
 }
@@ -41,6 +41,8 @@ func (s *Store) feed(ctx context.Context, w *writing, from messages, linger time
 	defer stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	cleaning := time.NewTicker(cleanEvery)
+	defer cleaning.Stop()
 	// A transaction is never left half done because the process is told to end.
 	writing := context.WithoutCancel(ctx)
 	commit := func() error {
@@ -66,6 +68,10 @@ func (s *Store) feed(ctx context.Context, w *writing, from messages, linger time
 		var due <-chan time.Time
 		if taken > 0 && !building {
 			due = timer.C
+		}
+		var clean <-chan time.Time
+		if w.unclean {
+			clean = cleaning.C
 		}
 		select {
 		case next, more := <-ready:
@@ -100,6 +106,11 @@ func (s *Store) feed(ctx context.Context, w *writing, from messages, linger time
 				return err
 			}
 			taken = 0
+		case <-clean:
+			if err := errors.CombineErrors(commit(), s.cleanJournal(writing, w)); err != nil {
+				return err
+			}
+			taken = 0
 		case asked := <-s.writes:
 			err := w.begin(writing)
 			if err == nil {
@@ -109,10 +120,9 @@ func (s *Store) feed(ctx context.Context, w *writing, from messages, linger time
 				err = commit()
 			}
 			if err == nil && asked.erases {
-				asked.done <- w.forgetJournal(writing)
-			} else {
-				asked.done <- err
+				err = s.cleanJournal(writing, w)
 			}
+			asked.done <- err
 			if err != nil {
 				return err
 			}

@@ -26,7 +26,7 @@ const (
 	pragmaPatience = "busy_timeout(10000)"
 	// The last transactions may be lost with the power: they are taken in again.
 	pragmaLive = "synchronous(NORMAL)"
-	// A name that was erased must not stay in a page that is free.
+	// What is deleted is overwritten where that costs no further page. Names of people need more: see eraseActors.
 	pragmaErase = "secure_delete(FAST)"
 	// A file that is being built is thrown away when building ends early, so it needs no journal and no sync.
 	pragmaBuild = "synchronous(OFF)"

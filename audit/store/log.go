@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,10 +37,8 @@ func (s *Store) Log(ctx context.Context, q audit.LogQuestion) (audit.LogPage, er
 				return err
 			}
 		}
-		l.merge(&page, events, refused)
-		if l.forward && !page.More {
-			page.Next = max(q.After, r.place.head.Sequence)
-		}
+		l.merge(&page, events, refused, audit.LogPlace{Event: r.place.head.Sequence, Refused: r.place.refused})
+		page.Through = r.place.head.Sequence
 		return nil
 	})
 	return page, err
@@ -53,8 +50,9 @@ type logged struct {
 	q       audit.LogQuestion
 	most    int
 	forward bool
-	// Only what stands before these is asked for; zero means all.
-	beforeEvent, beforeRefused uint64
+	// from is where the question begins: only what stands after it is asked for, oldest first, or before it, newest first. There zero
+	// means all.
+	from audit.LogPlace
 	// cut says that there are more events than were read.
 	cut bool
 }
@@ -63,17 +61,16 @@ func newLogged(s *Store, q audit.LogQuestion) (*logged, error) {
 	if err := q.Validate(); err != nil {
 		return nil, err
 	}
-	l := &logged{store: s, q: q, most: audit.Page{Limit: q.Limit}.Rows(), forward: q.Oldest || q.After > 0, beforeEvent: q.Before}
+	l := &logged{store: s, q: q, most: audit.Page{Limit: q.Limit}.Rows(), forward: q.Oldest || q.After > 0, from: audit.LogPlace{Event: max(q.Before, q.After)}}
 	if q.Text != "" && len(textWords(q.Text)) == 0 {
 		return nil, errors.Mark(errors.Newf("text %q has no word in it: give letters or digits", q.Text), audit.ErrInvalid)
 	}
 	if q.Cursor == "" {
 		return l, nil
 	}
-	if n, err := fmt.Sscanf(q.Cursor, "e%d.r%d", &l.beforeEvent, &l.beforeRefused); n != 2 || err != nil {
-		return nil, errors.Mark(errors.Newf("cursor %q is none of this question: give the one the page before has", q.Cursor), audit.ErrInvalid)
-	}
-	return l, nil
+	var err error
+	l.from, err = audit.ParseLogPlace(q.Cursor)
+	return l, err
 }
 
 // typeVersion ends the stored name of an event type.
@@ -106,6 +103,18 @@ func (l *logged) conditions(w *where) {
 	}
 }
 
+// beginAt asks for what stands behind a place in the direction asked for, and gives that direction.
+func (l *logged) beginAt(w *where, column string, place uint64) (order string) {
+	switch {
+	case l.forward:
+		w.and(column+" > ?", int64(place))
+		return "ASC"
+	case place > 0:
+		w.and(column+" < ?", int64(place))
+	}
+	return "DESC"
+}
+
 func (l *logged) events(ctx context.Context, r *reading) ([]audit.Item, error) {
 	q := l.q
 	var w where
@@ -134,17 +143,11 @@ func (l *logged) events(ctx context.Context, r *reading) ([]audit.Item, error) {
 		}
 		w.and("("+strings.Join(either.terms, " OR ")+")", either.args...)
 	}
-	column, order := "t.sequence", "DESC"
+	column := "t.sequence"
 	if from != "event t" {
 		column = "word.rowid"
 	}
-	if l.forward {
-		order = "ASC"
-		w.and(column+" > ?", int64(q.After))
-	}
-	if l.beforeEvent > 0 {
-		w.and(column+" < ?", int64(l.beforeEvent))
-	}
+	order := l.beginAt(&w, column, l.from.Event)
 	var items []audit.Item
 	bytes := 0
 	full := errors.New("the page is full")
@@ -225,9 +228,7 @@ func (l *logged) refused(ctx context.Context, r *reading) ([]audit.Item, error) 
 	for _, word := range textWords(q.Text) {
 		w.and(`concat_ws(' ', t."key", t.verb, t.code, t.message, t.hint) LIKE ? ESCAPE '\'`, "%"+likely(word)+"%")
 	}
-	if l.beforeRefused > 0 {
-		w.and("t.sequence < ?", int64(l.beforeRefused))
-	}
+	order := l.beginAt(&w, "t.sequence", l.from.Refused)
 	var items []audit.Item
 	err := r.each(ctx, func(scan func(...any) error) error {
 		refused, err := scanRefused(scan)
@@ -236,7 +237,7 @@ func (l *logged) refused(ctx context.Context, r *reading) ([]audit.Item, error) 
 			OnBehalfOf: refused.OnBehalfOf, Causation: refused.Causation, Correlation: refused.Correlation, Refused: &refused,
 		})
 		return err
-	}, "SELECT "+refusedColumns+" FROM refusal t WHERE "+w.String()+" ORDER BY t.sequence DESC LIMIT ?", append(w.args, l.most+1)...)
+	}, "SELECT "+refusedColumns+" FROM refusal t WHERE "+w.String()+" ORDER BY t.sequence "+order+" LIMIT ?", append(w.args, l.most+1)...)
 	return items, err
 }
 
@@ -245,33 +246,37 @@ func likely(text string) string {
 	return strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(text)
 }
 
-// merge fills a page from events and refused commands, each in the order asked for. Among the two the later one comes first.
-func (l *logged) merge(page *audit.LogPage, events, refused []audit.Item) {
-	lastEvent, lastRefused := l.beforeEvent, l.beforeRefused
+// merge fills a page from events and refused commands, each in the order asked for. Among the two the one that was recorded later comes
+// first, or last when the oldest come first. End is how far the file has come.
+func (l *logged) merge(page *audit.LogPage, events, refused []audit.Item, end audit.LogPlace) {
+	at := l.from
 	for len(page.Items) < l.most && len(events)+len(refused) > 0 {
 		from := &events
 		if len(events) == 0 && l.cut {
 			break // what comes next is not known
 		}
-		if len(events) == 0 || len(refused) > 0 && refused[0].Recorded.After(events[0].Recorded) {
+		if len(events) == 0 || len(refused) > 0 && refused[0].Recorded.After(events[0].Recorded) != l.forward {
 			from = &refused
 		}
 		item := (*from)[0]
 		*from = (*from)[1:]
 		page.Items = append(page.Items, item)
 		if item.Refused != nil {
-			lastRefused = item.Refused.Sequence
+			at.Refused = item.Refused.Sequence
 		} else {
-			lastEvent = item.Sequence
+			at.Event = item.Sequence
 		}
 	}
 	page.More = l.cut || len(events)+len(refused) > 0
-	page.Next = lastEvent
-	if l.forward && lastEvent == 0 {
-		page.Next = l.q.After
+	if l.forward && !page.More {
+		at = at.After(end)
 	}
-	if page.More && !l.forward {
-		page.Cursor = fmt.Sprintf("e%d.r%d", lastEvent, lastRefused)
+	page.Next = at.Event
+	if l.forward && l.q.Refused != "" || page.More && !l.forward {
+		page.Cursor = at.String()
+	}
+	if !l.forward && l.q.Refused != "" {
+		page.Onward = end.String()
 	}
 	page.Items = slices.Clip(page.Items)
 }

@@ -79,9 +79,12 @@ func forgetNames(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.CombineErrors(err, w.close()) }()
-	// What is deleted is overwritten with zeros: see secure_delete of the file.
-	if _, err := w.conn.ExecContext(ctx, "DELETE FROM actor"); err != nil {
+	if err := w.eraseActors(ctx); err != nil {
 		return errors.Wrap(err, "take the names out of the audit store of before the loss")
 	}
-	return w.forgetJournal(ctx)
+	held, err := w.emptyJournal(ctx)
+	if err == nil && held {
+		err = errors.New("the journal of the audit store of before the loss can't be emptied: somebody reads it; it is tried again")
+	}
+	return err
 }

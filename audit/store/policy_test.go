@@ -29,8 +29,8 @@ func (r *recorder) order(fact any) {
 	r.flush()
 }
 
-// until waits until the state of a store is as it should be.
-func until(t *testing.T, s *Store, what string, is func(audit.StoreState) bool) audit.StoreState {
+// untilState waits until the state of a store is as it should be.
+func untilState(t *testing.T, s *Store, what string, is func(audit.StoreState) bool) audit.StoreState {
 	t.Helper()
 	ctx, cancel := contextOf(t)
 	defer cancel()
@@ -67,7 +67,7 @@ func TestParks(t *testing.T) {
 		if web, pay := stands(t, s, "n1", "web"), stands(t, s, "n1", "pay"); web != "v1" || pay != "v1" {
 			t.Errorf("%s web stands at %q and pay at %q, want what was before, and all others", round, web, pay)
 		}
-		state := until(t, s, round, func(state audit.StoreState) bool { return state.ParkedCount > 0 })
+		state := untilState(t, s, round, func(state audit.StoreState) bool { return state.ParkedCount > 0 })
 		want := []project.ParkedInstance{{
 			Instance: "assignment.n1.web", Parked: project.Parked{Event: at, Type: "assignment.danced.v9", Why: "unknown-type", Behind: 1, Last: at + 1}, Said: state.Parked[0].Said,
 		}}
@@ -159,7 +159,7 @@ func TestSkips(t *testing.T) {
 	r.order(events.ProjectionSkipped{Event: at, Reason: "a mistake"})
 	check := func(s *Store, round string) {
 		t.Helper()
-		state := until(t, s, round, func(state audit.StoreState) bool { return state.SkippedCount == 1 && !state.Building })
+		state := untilState(t, s, round, func(state audit.StoreState) bool { return state.SkippedCount == 1 && !state.Building })
 		if k := state.Skipped[0]; k.Event != at || k.Reason != "a mistake" || k.By != "ann" || state.ParkedCount != 0 {
 			t.Errorf("%s: %+v", round, state)
 		}
@@ -190,7 +190,7 @@ func TestPauses(t *testing.T) {
 	s := running(t, Config{Events: r.stream})
 	caughtUp(t, s, r.stream)
 	r.order(events.ProjectionPaused{Reason: "the disk is moved"})
-	until(t, s, "pausing", func(state audit.StoreState) bool { return state.Paused != nil })
+	untilState(t, s, "pausing", func(state audit.StoreState) bool { return state.Paused != nil })
 	last := r.assign("n1", "web", "v2")
 	if err := s.Wait(t.Context(), last); !errors.Is(err, audit.ErrStoreBehind) || !strings.Contains(err.Error(), "the disk is moved") {
 		t.Errorf("waiting for a paused store gave %v", err)
@@ -203,7 +203,7 @@ func TestPauses(t *testing.T) {
 		t.Error(err)
 	}
 	r.order(events.ProjectionResumed{})
-	until(t, s, "resuming", func(state audit.StoreState) bool { return state.Paused == nil })
+	untilState(t, s, "resuming", func(state audit.StoreState) bool { return state.Paused == nil })
 	caughtUp(t, s, r.stream)
 	if got := stands(t, s, "n1", "web"); got != "v2" {
 		t.Errorf("%q stands after it", got)
@@ -219,7 +219,7 @@ func TestStopsAtWhatIsNoEvent(t *testing.T) {
 	r.flush()
 	r.assign("n1", "web", "v2")
 	s := running(t, Config{Events: r.stream})
-	state := until(t, s, "at no event", func(state audit.StoreState) bool { return state.Stopped != "" })
+	state := untilState(t, s, "at no event", func(state audit.StoreState) bool { return state.Stopped != "" })
 	if state.At != m.Sequence || state.Since.IsZero() || !strings.Contains(state.Stopped, "message 2") {
 		t.Errorf("it has stopped as %+v", state)
 	}
@@ -241,7 +241,7 @@ func caughtUpLater(t *testing.T, s *Store, stream es.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, s, "going on", func(state audit.StoreState) bool {
+	untilState(t, s, "going on", func(state audit.StoreState) bool {
 		return !state.Building && state.Stopped == "" && state.Event >= tail
 	})
 }

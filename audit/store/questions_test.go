@@ -231,7 +231,7 @@ func testTrace(t *testing.T, s *Store) {
 	type way struct{ As, Commits, Builds, Published, Assignments, Carried []string }
 	all := way{
 		Commits: []string{"c0ffee123456"}, Builds: []string{"b1"}, Published: []string{"web@1.10"}, Assignments: []string{"n1 web 00:04-00:08"},
-		Carried: []string{"lib v3 badcafe7654321", "plain  ", "web  c0ffee123456"},
+		Carried: []string{"web  c0ffee123456", "plain  ", "lib v3 badcafe7654321"},
 	}
 	as := func(as string) way {
 		w := all
@@ -284,7 +284,7 @@ func testTrace(t *testing.T, s *Store) {
 		for _, x := range a.Carried {
 			got.Carried = append(got.Carried, x.Module+" "+x.Version+" "+x.Commit)
 		}
-		if diff := gocmp.Diff(c.want, got); diff != "" || a.More {
+		if diff := gocmp.Diff(c.want, got); diff != "" || a.More || a.Next != "" || a.CarriedCount != len(a.Carried) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -314,7 +314,7 @@ func sequencesOf(t *testing.T, s *Store, q audit.LogQuestion, page int) []int {
 		switch {
 		case !p.More:
 			return found
-		case q.Oldest || q.After > 0:
+		case q.Oldest && q.Refused == "" || q.After > 0:
 			q.After = p.Next
 		default:
 			q.Cursor = p.Cursor
@@ -473,7 +473,10 @@ func testMalformed(t *testing.T, s *Store) {
 		"a log's cursor":  second(s.Log(ctx, audit.LogQuestion{Cursor: "7"})),
 		"no word":         second(s.Log(ctx, audit.LogQuestion{Text: "?!"})),
 		"refused":         second(s.Log(ctx, audit.LogQuestion{Refused: "yes"})),
-		"refused oldest":  second(s.Log(ctx, audit.LogQuestion{Refused: audit.RefusedWith, Oldest: true})),
+		"refused after":   second(s.Log(ctx, audit.LogQuestion{Refused: audit.RefusedWith, After: 1})),
+		"a cursor alone":  second(s.Log(ctx, audit.LogQuestion{Oldest: true, Cursor: "e1.r1"})),
+		"a cursor's form": second(s.Log(ctx, audit.LogQuestion{Refused: audit.RefusedWith, Cursor: "e1.r1x"})),
+		"trace's cursor":  second(s.Trace(ctx, audit.TraceQuestion{Of: "b1", Cursor: "?"})),
 		"a report":        second(s.Report(ctx, audit.ReportQuestion{Report: "weather"})),
 		"by":              second(s.Report(ctx, audit.ReportQuestion{Report: audit.ReportDrift, By: "moon"})),
 		"a zone":          second(s.Report(ctx, audit.ReportQuestion{Report: audit.ReportDrift, Zone: "Mars/Base"})),

@@ -21,10 +21,14 @@ type reading struct {
 	now   time.Time
 }
 
-// read lets a question read one state of the file. It gives errors marked [audit.ErrStoreBehind] while there is no file to ask, also
+// read lets a question read one state of the file. It gives errors marked [audit.ErrStoreBehind] or [audit.ErrStoreStopped] while there is no file to ask, also
 // when the question finds the file damaged: it is built anew then.
 func (s *Store) read(ctx context.Context, ask func(context.Context, *reading) error) error {
-	err := s.readOnce(ctx, ask)
+	return s.damaged(s.readOnce(ctx, ask))
+}
+
+// damaged has the file built anew when an error says that it is damaged, and says so; others it gives back.
+func (s *Store) damaged(err error) error {
 	if !isDamaged(err) {
 		return err
 	}
@@ -69,16 +73,7 @@ func (s *Store) connect(ctx context.Context, pool func() *sql.DB) (*sql.Conn, er
 	defer s.mu.RUnlock()
 	db := pool()
 	if db == nil {
-		state := s.Status()
-		why := state.Stopped + state.Trouble
-		if state.Paused != nil {
-			why = "it is paused: " + state.Paused.Reason
-		}
-		if why == "" {
-			why = "it is being built"
-		}
-		err := errors.Newf("the audit store is at event %d: %s", state.Event, why)
-		return nil, errors.Mark(errors.WithHint(err, "ask again when it has caught up; catenary.query.position says how far it is"), audit.ErrStoreBehind)
+		return nil, s.Status().Unready(0)
 	}
 	conn, err := db.Conn(ctx)
 	return conn, errors.Wrap(err, "connect to the audit store")

@@ -51,7 +51,8 @@ func (s *Store) RefusedThrough(ctx context.Context) (uint64, error) {
 // is left as it is, so that they may be given again. Earliest is the oldest that the stream still has: those before it go, as they
 // went there. It gives the context's error and those of the file.
 func (s *Store) AddRefused(ctx context.Context, earliest uint64, refused ...audit.Refused) error {
-	return s.write(ctx, false, func(ctx context.Context, w *writing) error {
+	var last uint64
+	err := s.write(ctx, false, func(ctx context.Context, w *writing) error {
 		if _, err := w.conn.ExecContext(ctx, "DELETE FROM refusal WHERE sequence < ?", int64(earliest)); err != nil {
 			return errors.Wrap(err, "let old refused commands go")
 		}
@@ -65,12 +66,18 @@ func (s *Store) AddRefused(ctx context.Context, earliest uint64, refused ...audi
 			}
 			w.place.refused = max(w.place.refused, f.Sequence)
 		}
+		last = w.place.refused
 		return nil
 	})
+	if err == nil {
+		s.track.taken(last)
+	}
+	return err
 }
 
 // write lets whoever writes the file do something between events, in a transaction of its own with what is taken in already. It
-// returns when that is in the file, and, when it erases, what stood before is nowhere any more.
+// returns when that is in the file. When it erases, what stood before is nowhere any more then, unless a reader holds on to the journal:
+// the state says so until it is gone.
 func (s *Store) write(ctx context.Context, erases bool, do func(context.Context, *writing) error) error {
 	asked := write{do: do, erases: erases, done: make(chan error, 1)}
 	select {

@@ -8,11 +8,13 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/cockroachdb/errors"
 	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"catenary/audit"
 )
@@ -50,8 +52,8 @@ func mayRead(action sqlite.AuthorizerActionCode, _, name, _, _ string) sqlite.Au
 	return sqlite.AuthorizerDeny
 }
 
-// SQL runs a statement that reads. It gives errors marked [audit.ErrInvalid], also for a statement that does not end in its time,
-// and [audit.ErrStoreBehind].
+// SQL runs a statement that reads. It gives errors marked [audit.ErrInvalid], [audit.ErrTooLong] for a statement that does not end in its
+// time, [audit.ErrStoreBehind] and [audit.ErrStoreStopped].
 func (s *Store) SQL(ctx context.Context, q audit.SQLQuestion) (audit.SQLAnswer, error) {
 	limit, patience, err := boundsOf(q)
 	if err != nil {
@@ -61,8 +63,8 @@ func (s *Store) SQL(ctx context.Context, q audit.SQLQuestion) (audit.SQLAnswer, 
 	defer cancel()
 	answer, err := s.statement(ctx, q, limit)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = errors.Mark(errors.WithHint(errors.Newf("the statement did not end within %v", patience),
-			"ask for less, give a longer timeout, or export what you need"), audit.ErrInvalid)
+		err = errors.Mark(errors.WithHintf(errors.Newf("the statement did not end within %v, which is the time it was given", patience),
+			"ask for less, give it a longer timeout (%v at most), or export what you need", audit.MaxSQLTime), audit.ErrTooLong)
 	}
 	return answer, err
 }
@@ -117,28 +119,82 @@ func (s *Store) statement(ctx context.Context, q audit.SQLQuestion, limit int) (
 	if err := r.missing(ctx, &answer.Basis, scope{}); err != nil {
 		return answer, err
 	}
+	if err := checkSurplus(ctx, conn, q); err != nil {
+		return answer, err
+	}
 	rows, err := conn.QueryContext(ctx, q.Query, q.Arguments...)
 	if err != nil {
-		return answer, statementError(err)
+		return answer, s.statementError(err, q)
 	}
 	defer func() { err = errors.CombineErrors(err, rows.Close()) }()
-	return answer, readTable(rows, limit, &answer)
+	if err := readTable(rows, limit, &answer); err != nil {
+		return answer, s.statementError(err, q)
+	}
+	return answer, nil
 }
 
-// statementError is the error of a statement that SQLite does not run.
-func statementError(err error) error {
+// Beginnings of the driver's words for a value that is missing. It has no other sign of it.
+const (
+	missingValue = "missing argument"
+	missingName  = "missing named argument"
+)
+
+// checkSurplus refuses values that the statement has no question mark for: SQLite would pass over them. The driver does not tell how
+// many a statement takes, but a plan that can be made without the last value does not need it.
+func checkSurplus(ctx context.Context, conn *sql.Conn, q audit.SQLQuestion) error {
+	if len(q.Arguments) == 0 {
+		return nil
+	}
+	rows, err := conn.QueryContext(ctx, "EXPLAIN "+q.Query, q.Arguments[:len(q.Arguments)-1]...)
+	if err != nil {
+		return nil // it needs the value, or can't be run, which running it says better
+	}
+	if err := rows.Close(); err != nil {
+		return errors.Wrap(err, "look at the statement")
+	}
+	return invalid("give one value for each question mark, in order",
+		"the statement has fewer question marks than values are given: %d are given", len(q.Arguments))
+}
+
+// invalid is an error in what was asked, with what to do about it.
+func invalid(hint, format string, args ...any) error {
+	return errors.Mark(errors.WithHint(errors.Newf(format, args...), hint), audit.ErrInvalid)
+}
+
+// statementError is the error of a statement that SQLite does not run. What is wrong with the file, or the machine, is not the statement's
+// fault.
+func (s *Store) statementError(err error, q audit.SQLQuestion) error {
+	const schema = "catenary.query.sql-schema lists the tables and their columns; so does catenary sql --schema"
 	var e *sqlite.Error
-	if !errors.As(err, &e) {
+	switch {
+	case errors.Is(err, audit.ErrInvalid):
+		return err
+	case errors.As(err, &e):
+	case strings.HasPrefix(err.Error(), missingName):
+		return invalid("write ? in their place, and give the values in order", "the statement has parameters with names, and values have none")
+	case strings.HasPrefix(err.Error(), missingValue):
+		return invalid("give one value for each question mark, in order", "the statement has more question marks than values: %d are given", len(q.Arguments))
+	default:
 		return errors.Wrap(err, "run the statement")
 	}
-	return errors.Mark(errors.WithHint(errors.Newf("the statement can't be run: %v", err),
-		"only one statement that reads can be run; catenary.query.sql-schema lists the tables and their columns"), audit.ErrInvalid)
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_AUTH, sqlite3.SQLITE_READONLY:
+		return invalid("only one statement that reads can be run, such as SELECT", "the statement does more than read: %v", err)
+	case sqlite3.SQLITE_TOOBIG:
+		return invalid("ask for less of it, or export what you need", "a value is larger than the %d bytes it may have: %v", maxValueBytes, err)
+	case sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE, sqlite3.SQLITE_CONSTRAINT:
+		return invalid(schema, "the statement can't be run: %v", err)
+	}
+	return s.damaged(errors.Wrap(err, "run the statement"))
 }
 
 func readTable(rows *sql.Rows, limit int, answer *audit.SQLAnswer) error {
 	var err error
 	if answer.Columns, err = rows.Columns(); err != nil {
 		return errors.Wrap(err, "columns of the statement")
+	}
+	if len(answer.Columns) == 0 {
+		return invalid("give one, such as SELECT * FROM assignments LIMIT 10", "there is no statement in the text: it has comments or nothing in it")
 	}
 	answer.Rows = [][]any{}
 	bytes := 0
@@ -153,7 +209,7 @@ func readTable(rows *sql.Rows, limit int, answer *audit.SQLAnswer) error {
 			into[i] = &row[i]
 		}
 		if err := rows.Scan(into...); err != nil {
-			return errors.Wrap(err, "read a row of the statement")
+			return err
 		}
 		for i, v := range row {
 			row[i] = shownValue(v)
@@ -161,10 +217,7 @@ func readTable(rows *sql.Rows, limit int, answer *audit.SQLAnswer) error {
 		}
 		answer.Rows = append(answer.Rows, row)
 	}
-	if err := rows.Err(); err != nil {
-		return statementError(err)
-	}
-	return nil
+	return rows.Err()
 }
 
 // shownValue gives a value as JSON can hold it.

@@ -52,8 +52,27 @@ func testSQL(t *testing.T, s *Store) {
 	}
 	endless := `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n`
 	_, err := s.SQL(t.Context(), audit.SQLQuestion{Query: endless, Timeout: audit.Duration(50 * time.Millisecond)})
-	if !errors.Is(err, audit.ErrInvalid) || !strings.Contains(err.Error(), "50ms") {
-		t.Errorf("a statement without an end gave %v", err)
+	if !errors.Is(err, audit.ErrTooLong) || !strings.Contains(err.Error(), "50ms") || !strings.Contains(errors.FlattenHints(err), "30s at most") {
+		t.Errorf("a statement without an end gave %v, with the hint %q", err, errors.FlattenHints(err))
+	}
+	for name, c := range map[string]struct {
+		q    audit.SQLQuestion
+		says string
+	}{
+		"a value is missing":      {audit.SQLQuestion{Query: "SELECT ?"}, "more question marks than values: 0 are given"},
+		"one of two is missing":   {audit.SQLQuestion{Query: "SELECT ?, ?", Arguments: []any{"x"}}, "more question marks than values: 1 are given"},
+		"a value too many":        {audit.SQLQuestion{Query: "SELECT ?", Arguments: []any{"x", "y"}}, "fewer question marks than values are given: 2"},
+		"a value for nothing":     {audit.SQLQuestion{Query: "SELECT 1", Arguments: []any{"x"}}, "fewer question marks"},
+		"a parameter with a name": {audit.SQLQuestion{Query: "SELECT :node"}, "parameters with names"},
+		"nothing but a comment":   {audit.SQLQuestion{Query: "-- SELECT 1"}, "there is no statement"},
+		"it writes":               {audit.SQLQuestion{Query: "DELETE FROM actor"}, "does more than read"},
+		"it is misspelt":          {audit.SQLQuestion{Query: "SELEKT 1"}, "can't be run"},
+		"a value is huge":         {audit.SQLQuestion{Query: "SELECT zeroblob(100000000)"}, "is larger than the 4194304 bytes"},
+		"it fails at a row":       {audit.SQLQuestion{Query: "SELECT json_extract('{', '$')"}, "malformed JSON"},
+	} {
+		if _, err := s.SQL(t.Context(), c.q); !errors.Is(err, audit.ErrInvalid) || !strings.Contains(err.Error(), c.says) || errors.FlattenHints(err) == "" {
+			t.Errorf("%s: it gave %v with the hint %q, want %q", name, err, errors.FlattenHints(err), c.says)
+		}
 	}
 	cut, err := s.SQL(t.Context(), audit.SQLQuestion{Query: "SELECT sequence FROM events WHERE sequence > ?", Arguments: []any{int64(3)}, Limit: 2})
 	if err != nil || len(cut.Rows) != 2 || !cut.More {

@@ -194,6 +194,7 @@ func (s *Store) run(ctx context.Context, control *project.Control, anew bool) (e
 		state.Event, state.Building, state.Trouble, state.Fold = w.place.head.Sequence, false, "", foldVersion
 		w.tellPolicy(state)
 	})
+	s.track.taken(w.place.refused)
 	feeding, cancel := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	defer group.Wait()

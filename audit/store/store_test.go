@@ -330,7 +330,7 @@ func TestStops(t *testing.T) {
 				}
 			}
 			if c.stands == "" {
-				if _, err := s.AsOf(ctx, audit.AsOfQuestion{}); !errors.Is(err, audit.ErrStoreBehind) {
+				if _, err := s.AsOf(ctx, audit.AsOfQuestion{}); !errors.Is(err, audit.ErrStoreStopped) {
 					t.Errorf("asked, it gives %v", err)
 				}
 				return

@@ -29,6 +29,9 @@ func (s *Store) Trace(ctx context.Context, q audit.TraceQuestion) (audit.TraceAn
 	case q.Limit < 0:
 		return audit.TraceAnswer{}, errors.Mark(errors.Newf("limit is %d: it must be positive, or left out", q.Limit), audit.ErrInvalid)
 	}
+	if _, err := readCarriedCursor(q.Cursor); err != nil {
+		return audit.TraceAnswer{}, err
+	}
 	answer := audit.TraceAnswer{
 		As: []string{}, Commits: []audit.TracedCommit{}, Builds: []audit.TracedBuild{}, Published: []audit.TracedPublication{},
 		Assignments: []audit.Standing{}, Carried: []audit.Carried{},
@@ -100,7 +103,7 @@ func add[K comparable, T any](t *tracer, seen map[K]bool, key K, list *[]T, valu
 	return true
 }
 
-// finish adds what came with the builds, and puts each list in order.
+// finish puts each list in order, and adds what came with the builds.
 func (t *tracer) finish(ctx context.Context) error {
 	a := t.answer
 	slices.SortFunc(a.Commits, func(x, y audit.TracedCommit) int { return cmp.Compare(x.Sequence, y.Sequence) })
@@ -109,25 +112,7 @@ func (t *tracer) finish(ctx context.Context) error {
 	slices.SortFunc(a.Assignments, func(x, y audit.Standing) int {
 		return cmp.Or(cmp.Compare(x.Sequence, y.Sequence), cmp.Compare(x.Node, y.Node), cmp.Compare(x.Module, y.Module))
 	})
-	for _, b := range a.Builds {
-		err := t.each(ctx, func(scan func(...any) error) error {
-			c := audit.Carried{Build: b.ID}
-			if err := scan(&c.Module, &c.Version, &c.Repository, &c.Commit); err != nil {
-				return errors.Wrap(err, "read a manifest")
-			}
-			if len(a.Carried) >= t.most {
-				a.More = true
-				return nil
-			}
-			a.Carried = append(a.Carried, c)
-			return nil
-		}, `SELECT DISTINCT c.module, c.version, c.repository, c."commit" FROM "key" k CROSS JOIN carrier b ON b.build = k.id CROSS JOIN carried c ON c.list = b.list
- WHERE k.kind = ? AND k."key" = ? ORDER BY c.module, c.version, c.repository, c."commit" LIMIT ?`, chain.Builds.Name(), es.Key(b.ID), t.most+1)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.carry(ctx)
 }
 
 // fromCommit goes down from a commit, or from the one that begins with the text.

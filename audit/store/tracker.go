@@ -30,6 +30,11 @@ func (t *tracker) change(how func(*audit.StoreState)) {
 	t.moved = make(chan struct{})
 }
 
+// taken gives how far it has come in the refused commands.
+func (t *tracker) taken(refused uint64) {
+	t.change(func(s *audit.StoreState) { s.Refused = max(s.Refused, refused) })
+}
+
 func (t *tracker) hold(trouble string) { t.change(func(s *audit.StoreState) { s.Trouble = trouble }) }
 
 func (t *tracker) halt(err error) {
@@ -61,6 +66,21 @@ func (t *tracker) look() (audit.StoreState, <-chan struct{}, bool) {
 func (s *Store) Status() audit.StoreState {
 	state, _, _ := s.track.look()
 	return state
+}
+
+// Await returns when the file has an event or a refused command after a place, when it does not go on, or when the context ends.
+func (s *Store) Await(ctx context.Context, after audit.LogPlace) {
+	for {
+		state, moved, over := s.track.look()
+		if over || state.Building || state.Stopped != "" || state.Event > after.Event || state.Refused > after.Refused {
+			return
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Wait returns when the file has taken in an event and can be asked. It gives errors marked [audit.ErrStoreBehind] when it will not,

@@ -42,6 +42,8 @@ type writing struct {
 	// too many or something is added to a history.
 	whole bool
 	place place
+	// unclean says that the journal beside the file holds what was erased.
+	unclean bool
 	// in is set while a transaction is open.
 	in                  bool
 	nextKey, nextRecord int64
@@ -321,17 +323,6 @@ func (w *writing) speak(ctx context.Context) error {
 	clear(w.spoken)
 	w.spoken = w.spoken[:0]
 	return nil
-}
-
-// forgetJournal moves all that stands in the journal beside the file into it, and empties the journal. It gives an error when readers
-// hold on to the journal for too long; try again then.
-func (w *writing) forgetJournal(ctx context.Context) error {
-	var busy, frames, moved int
-	err := w.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved)
-	if err == nil && busy != 0 {
-		err = errors.New("questions are being answered from it; try again")
-	}
-	return errors.Wrap(err, "empty the journal of the audit store")
 }
 
 // flush writes the rows that are not in the file yet.

@@ -51,7 +51,10 @@ func (a *app) asOfCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.showAsOf(s, *output, answer)
+			if err := a.showAsOf(s, *output, answer); err != nil {
+				return err
+			}
+			return s.upTo(ctx, answer.Basis, answer.KnownAt)
 		})
 	}
 	return cmd

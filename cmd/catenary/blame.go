@@ -39,7 +39,10 @@ func (a *app) blameCommand() *cobra.Command {
 			if err != nil {
 				return s.near(ctx, errors.Wrapf(err, "blame %s %s", shellWord(q.Node), shellWord(q.Module)), placed, q.Node, q.Module)
 			}
-			return a.showBlame(s, *output, answer)
+			if err := a.showBlame(s, *output, answer); err != nil {
+				return err
+			}
+			return s.upTo(ctx, answer.Basis, answer.KnownAt)
 		})
 	}
 	return cmd

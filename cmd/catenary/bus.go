@@ -96,7 +96,12 @@ func (a *app) withBus(ctx context.Context, log *slog.Logger, work func(context.C
 
 // read connects for a read that is bounded by --timeout.
 func (a *app) read(ctx context.Context, work func(context.Context, *session) error) error {
-	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	return a.readWithin(ctx, a.timeout, work)
+}
+
+// readWithin connects for a read that is bounded.
+func (a *app) readWithin(ctx context.Context, bound time.Duration, work func(context.Context, *session) error) error {
+	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	return a.withBus(ctx, slog.New(slog.DiscardHandler), work)
 }

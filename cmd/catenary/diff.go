@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -67,9 +68,14 @@ func (a *app) diffCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.showDiff(s, *output, answer)
+			err = a.showDiff(s, *output, answer)
+			if err == nil || errors.Is(err, errStatesDiffer) {
+				// What differs may be out of date, and so may what does not.
+				err = cmp.Or(s.upTo(ctx, answer.Basis, answer.To.KnownAt), err)
+			}
+			return err
 		})
-		if err != nil && !errors.Is(err, errStatesDiffer) {
+		if err != nil && !errors.IsAny(err, errStatesDiffer, errStale) {
 			err = errors.Mark(err, errNotCompared)
 		}
 		return err

@@ -30,6 +30,7 @@ const (
 	exitRefused     = 5
 	exitConflict    = 6
 	exitStale       = 7
+	exitNotYet      = 8
 	exitTimedOut    = 9
 	exitUnreachable = 10
 	exitNotCompared = 11
@@ -47,8 +48,11 @@ const exitCodesHelp = `Exit codes:
    4  not found: there is no such record
    5  refused by a rule of the chain, or sent too late to be done (rejected, expired, fenced); nothing was recorded
    6  conflict: the record has another version than --expect-version says; nothing was recorded
-   7  shown, or not found, but perhaps out of date: a view has stopped or is behind, or nobody says how far it is; the message names it
-   9  timed out: no answer came; a command may have been recorded. Send it again with the same --id to learn
+   7  shown, or not found, but perhaps out of date: a view or the audit store has stopped or is behind, or nobody says how far it is;
+      the message names it, and how far it is (also of diff, whatever it has found)
+   8  the audit store can't answer: there is none, it is being built, or it has stopped; the message says which, how far it is, and what
+      to do. Of what is built, ask again later
+   9  timed out: no answer came, or a statement of sql took too long; a command may have been recorded. Send it again with the same --id to learn
   10  the bus, or the service on it that would answer, can't be reached; nothing was recorded
   11  diff could not compare, for whatever reason but wrong usage
 `
@@ -106,9 +110,11 @@ func exitCode(err error) int {
 		return exitNotFound
 	case is(errNotStanding):
 		return exitRefused
-	case is(natsconn.ErrUnreachable, dispatch.ErrNoWriter, audit.ErrNoService, audit.ErrNoStore, audit.ErrStoreBehind, proof.ErrNoService, es.ErrUnavailable, nats.ErrConnectionClosed):
+	case is(natsconn.ErrUnreachable, dispatch.ErrNoWriter, audit.ErrNoService, proof.ErrNoService, es.ErrUnavailable, nats.ErrConnectionClosed):
 		return exitUnreachable
-	case is(dispatch.ErrTimeout, audit.ErrTimeout, chain.ErrBehind, context.DeadlineExceeded):
+	case is(audit.ErrNoStore, audit.ErrStoreBehind, audit.ErrStoreStopped):
+		return exitNotYet
+	case is(dispatch.ErrTimeout, audit.ErrTimeout, audit.ErrTooLong, chain.ErrBehind, context.DeadlineExceeded):
 		return exitTimedOut
 	default:
 		return exitFailed

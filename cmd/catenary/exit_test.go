@@ -133,7 +133,7 @@ func TestStatusesHaveExitCodes(t *testing.T) {
 	if found := exitCode(errors.Wrap(context.DeadlineExceeded, "read")); found != exitTimedOut {
 		t.Errorf("a deadline ends with %d, want %d", found, exitTimedOut)
 	}
-	for code := range map[int]bool{0: true, 1: true, 2: true, 3: true, 4: true, 5: true, 6: true, 9: true, 10: true} {
+	for code := range map[int]bool{0: true, 1: true, 2: true, 3: true, 4: true, 5: true, 6: true, 7: true, 8: true, 9: true, 10: true, 11: true} {
 		if !strings.Contains(exitCodesHelp, fmt.Sprintf("\n%4d  ", code)) {
 			t.Errorf("help exit-codes says nothing of %d", code)
 		}

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/errors"
 	"github.com/spf13/cobra"
@@ -21,8 +23,11 @@ import (
 const logHelp = `Log shows what was recorded, newest first: every event, and every command that was refused.
 
 WORDS are looked for anywhere in an event: all of them, also as beginnings. A KEY is a name, or a key as it is stored (n1.web). An
-ACTOR is who did it or on whose behalf, by name or opaque id. With --follow the last events come oldest first, and then each new one
-as it is recorded, in JSON one object a line; refused commands are left out.
+ACTOR is who did it or on whose behalf, by name or opaque id.
+
+With --follow the last ones come oldest first, and then each new one as it is recorded, in JSON one object a line. Events come in their
+order and refused commands in theirs, each once and none left out, also over a restart of the chain. Between the two there is no common
+order but their times: what is there at the same time is shown in the order of these, and what comes late is shown late.
 ` + questionHelp
 
 // followTail is how many events --follow begins with.
@@ -62,8 +67,8 @@ func (a *app) logCommand() *cobra.Command {
 	flags.BoolVar(&l.events, "events", false, "only events")
 	flags.Var(amount(&q.Limit, 1), "limit", "at most so many (default all; 10 to begin --follow with)")
 	flags.StringVar(&l.cursor, "cursor", "", "go on after a page; the page before tells its `cursor`")
-	flags.BoolVar(&l.follow, "follow", false, "go on with new events as they are recorded")
-	for _, other := range []string{"until", "cursor", "refused"} {
+	flags.BoolVar(&l.follow, "follow", false, "go on with what is recorded and refused from now on")
+	for _, other := range []string{"until", "cursor"} {
 		cmd.MarkFlagsMutuallyExclusive("follow", other)
 	}
 	cmd.MarkFlagsMutuallyExclusive("events", "refused")
@@ -75,7 +80,7 @@ func (a *app) logCommand() *cobra.Command {
 		switch {
 		case l.refused:
 			q.Refused = audit.RefusedOnly
-		case !l.events && !l.follow:
+		case !l.events:
 			q.Refused = audit.RefusedWith
 		}
 		// The number of an event is a cursor too: those before it.
@@ -86,7 +91,7 @@ func (a *app) logCommand() *cobra.Command {
 		}
 		work := func(ctx context.Context, s *session) error {
 			printer := a.newPrinter(*output, "SEQUENCE", "RECORDED", "TYPE", "OF", "BY", "ON BEHALF OF", "EFFECTIVE", "REASON")
-			p := logPrinter{app: a, s: s, printer: printer}
+			p := &logPrinter{app: a, s: s, printer: printer}
 			var err error
 			if q.Actors, err = s.actorIDs(ctx, l.actor); err != nil {
 				return err
@@ -115,15 +120,17 @@ func storedKeys(arg string) []string {
 	return keys
 }
 
-// logPrinter writes events.
+// logPrinter writes events and refused commands.
 type logPrinter struct {
 	app     *app
 	s       *session
 	printer *printer
+	// lacking is why refused commands are not shown, when they should be and may be later.
+	lacking error
 }
 
 // list writes the pages of the log up to the limit; without one, all.
-func (l logPrinter) list(ctx context.Context, q audit.LogQuestion) error {
+func (l *logPrinter) list(ctx context.Context, q audit.LogQuestion) error {
 	limit := q.Limit
 	for {
 		page, err := l.page(ctx, &q)
@@ -140,21 +147,28 @@ func (l logPrinter) list(ctx context.Context, q audit.LogQuestion) error {
 			q.Before = page.Next
 		}
 		if q.Limit = limit - l.printer.count; !page.More || limit > 0 && q.Limit <= 0 {
-			return l.end(ctx, q, page.More)
+			if err := l.end(ctx, q, page.More); err != nil {
+				return err
+			}
+			return cmp.Or(l.lacking, l.s.upTo(ctx, audit.Basis{Through: page.Through, Tail: page.Tail}, time.Time{}))
 		}
 		q.Limit = max(q.Limit, 0)
 	}
 }
 
-// page asks for a page. Where there is no audit store nothing is known of refused commands: the events are shown without.
-func (l logPrinter) page(ctx context.Context, q *audit.LogQuestion) (audit.LogPage, error) {
+// page asks for a page. While there is no audit store to ask nothing is known of refused commands: the events are shown without.
+func (l *logPrinter) page(ctx context.Context, q *audit.LogQuestion) (audit.LogPage, error) {
 	page, err := l.s.queries.Log(ctx, *q)
-	if errors.Is(err, audit.ErrNoStore) && q.Refused == audit.RefusedWith {
-		l.app.sayf("refused commands are not shown: the projector keeps no audit store")
-		q.Refused = ""
-		page, err = l.s.queries.Log(ctx, *q)
+	if q.Refused != audit.RefusedWith || !errors.IsAny(err, audit.ErrNoStore, audit.ErrStoreBehind, audit.ErrStoreStopped) {
+		return page, err
 	}
-	return page, err
+	if errors.Is(err, audit.ErrNoStore) {
+		l.app.sayf("refused commands are not shown: the projector keeps no audit store")
+	} else {
+		l.lacking = errors.WithHint(errors.Wrapf(errStale, "refused commands are not shown: %v", err), errors.FlattenHints(err))
+	}
+	q.Refused = ""
+	return l.s.queries.Log(ctx, *q)
 }
 
 // end completes the list, and says how to go on.
@@ -194,27 +208,14 @@ func unknownAggregate(aggregate string) string {
 	return ": the aggregates are " + strings.Join(known, ", ")
 }
 
-// follow writes the last events oldest first, and then new ones until it is interrupted, which is how it is meant to end.
-func (l logPrinter) follow(ctx context.Context, q audit.LogQuestion) error {
+// follow writes the last ones oldest first, and then new ones until it is interrupted, which is how it is meant to end.
+func (l *logPrinter) follow(ctx context.Context, q audit.LogQuestion) error {
 	if q.Limit == 0 {
 		q.Limit = followTail
 	}
-	// What is recorded between the two questions must not be lost: following begins at what the tail was before the first.
-	tail, err := l.s.queries.Log(ctx, audit.LogQuestion{Limit: 1})
+	latest, onward, err := l.latest(ctx, q)
 	if err != nil {
 		return err
-	}
-	var after uint64
-	if len(tail.Items) > 0 {
-		after = tail.Items[0].Sequence
-		q.Before = after + 1
-	}
-	var latest []audit.Item
-	for item, err := range l.s.queries.Events(ctx, q) {
-		if err != nil {
-			return err
-		}
-		latest = append(latest, item)
 	}
 	l.printer.bare = true
 	for _, item := range slices.Backward(latest) {
@@ -225,8 +226,7 @@ func (l logPrinter) follow(ctx context.Context, q audit.LogQuestion) error {
 	if err := l.live(); err != nil {
 		return err
 	}
-	q.Before, q.After = 0, after
-	for item, err := range l.s.queries.Follow(ctx, q) {
+	for item, err := range l.s.queries.Follow(ctx, onward, l.sayWaits()) {
 		if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
 			return nil
 		}
@@ -241,6 +241,56 @@ func (l logPrinter) follow(ctx context.Context, q audit.LogQuestion) error {
 		}
 	}
 	return nil
+}
+
+// latest gives the last ones, newest first, and the question that goes on after them: nothing that is recorded between the two is lost.
+func (l *logPrinter) latest(ctx context.Context, q audit.LogQuestion) (latest []audit.Item, onward audit.LogQuestion, err error) {
+	onward = q
+	if q.Refused == "" {
+		// Where the stream ends now is where following begins; what comes meanwhile is not among the latest.
+		tail, err := l.s.queries.Log(ctx, audit.LogQuestion{Limit: 1})
+		if err != nil {
+			return nil, onward, err
+		}
+		if len(tail.Items) > 0 {
+			onward.After = tail.Items[0].Sequence
+			q.Before = onward.After + 1
+		}
+	}
+	for limit := q.Limit; q.Limit > 0; q.Limit = limit - len(latest) {
+		page, err := l.s.queries.Log(ctx, q)
+		if errors.Is(err, audit.ErrNoStore) && q.Refused == audit.RefusedWith {
+			l.app.sayf("refused commands are not shown: the projector keeps no audit store")
+			onward.Refused = ""
+			return l.latest(ctx, onward)
+		}
+		if err != nil {
+			return nil, onward, err
+		}
+		if q.Refused != "" && onward.Cursor == "" {
+			onward.Cursor = page.Onward
+		}
+		latest = append(latest, page.Items...)
+		if !page.More {
+			break
+		}
+		q.Cursor, q.Before = page.Cursor, 0
+		if page.Cursor == "" {
+			q.Before = page.Next
+		}
+	}
+	return latest, onward, nil
+}
+
+// sayWaits says once for each reason why nothing new is shown.
+func (l *logPrinter) sayWaits() func(error) {
+	said := ""
+	return func(err error) {
+		if why := err.Error(); why != said {
+			said = why
+			l.app.sayf("waiting: %s", printable(why))
+		}
+	}
 }
 
 // live writes out what is there so far. A table is begun anew, without its header: columns can't wait for their widest cell.

@@ -76,6 +76,112 @@ func TestLog(t *testing.T) {
 	}
 }
 
+// followed runs the live log in JSON, and gives each line as it comes.
+func followed(t *testing.T, url string, args ...string) (next func() audit.Item, stop func() int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	out, in := io.Pipe()
+	code := make(chan int, 1)
+	talk := &syncBuffer{}
+	go func() {
+		code <- Main{
+			Args: append([]string{"log", "--follow", "-o", "json"}, args...), Stdin: strings.NewReader(""), Stdout: in, Stderr: talk, Now: time.Now,
+			Env: func(name string) string { return map[string]string{"NATS_URL": url}[name] },
+		}.Run(ctx)
+		_ = in.Close()
+	}()
+	items := make(chan audit.Item)
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		defer close(items)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			var item audit.Item
+			if err := json.Unmarshal(lines.Bytes(), &item); err != nil {
+				t.Errorf("line %s: %v", lines.Text(), err)
+			}
+			select {
+			case items <- item:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	next = func() audit.Item {
+		t.Helper()
+		select {
+		case item, more := <-items:
+			if more {
+				return item
+			}
+		case <-time.After(waitLimit):
+		}
+		t.Fatalf("the log shows nothing more, and says %q", talk.String())
+		return audit.Item{}
+	}
+	return next, func() int {
+		cancel()
+		found := <-code
+		<-read
+		return found
+	}
+}
+
+// TestLogFollowsRefused: refused commands are shown among the events as they come, by every filter, each once and none left out, over a
+// restart of the chain too.
+func TestLogFollowsRefused(t *testing.T) {
+	t.Parallel()
+	store := t.TempDir()
+	u := started(t, "--store", store, "--durability", "interval")
+	c := caller{t: t, url: u.ready.NATS}
+	c.node("f1")
+	c.node("f2")
+	next, stop := followed(t, u.ready.NATS, "--node", "f1")
+	alone, stopAlone := followed(t, u.ready.NATS, "--refused", "--key", "f1.nothing")
+	version := uint64(0)
+	event := func() {
+		t.Helper()
+		if version++; version > 1 {
+			c.ok("send", "node", "relabel", "--data", `{"node":"f1","labels":{"n":"`+number(version)+`"}}`)
+		}
+		if item := next(); item.Refused != nil || item.Key != "f1" || item.Version != version {
+			t.Fatalf("it shows %+v, want version %d of f1", item, version)
+		}
+	}
+	commands := map[string]bool{}
+	refuse := func() {
+		t.Helper()
+		c.must(exitRefused, "assign", "f2", "nothing", "--package", "p@1")
+		c.must(exitRefused, "assign", "f1", "nothing", "--package", "p@1")
+		for _, shows := range []func() audit.Item{next, alone} {
+			item := shows()
+			if item.Refused == nil || item.Refused.Key != "f1.nothing" || item.Actor != "operator" {
+				t.Fatalf("it shows %+v, want the command that was refused", item)
+			}
+			commands[item.Refused.Command] = true
+		}
+	}
+	event()
+	refuse()
+	event()
+	refuse()
+	if code := u.stop(); code != exitOK {
+		t.Fatalf("it ended with %d:\n%s", code, u.stderr.String())
+	}
+	started(t, "--store", store, "--durability", "interval", "--listen", strings.TrimPrefix(u.ready.NATS, "nats://"))
+	refuse()
+	event()
+	event()
+	refuse()
+	if len(commands) != 4 {
+		t.Errorf("%d commands were shown, want each of the 4 in both", len(commands))
+	}
+	for _, stop := range []func() int{stop, stopAlone} {
+		if code := stop(); code != exitOK {
+			t.Errorf("interrupted, it ends with %d", code)
+		}
+	}
+}
+
 // TestLogFollows reads the live log, one object a line, and ends as ^C ends it.
 func TestLogFollows(t *testing.T) {
 	t.Parallel()

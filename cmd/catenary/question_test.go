@@ -322,6 +322,9 @@ func TestSQLShows(t *testing.T) {
 	c := answering(t, map[string]asked{
 		audit.QuestionSQL: func(body []byte) any {
 			last = questionOf[audit.SQLQuestion](t, body)
+			if strings.HasSuffix(last.Query, "slowly") {
+				return refusal{"408", "the statement did not end within 2s", "ask for less"}
+			}
 			if strings.HasPrefix(last.Query, "DROP") {
 				return refusal{"400", "not authorized", "only what reads"}
 			}
@@ -331,7 +334,7 @@ func TestSQLShows(t *testing.T) {
 			return audit.SQLSchema{DDL: "CREATE …", Tables: []audit.SQLTable{{Name: "assignments", View: true, About: "who was told what", Columns: []audit.SQLColumn{{Name: "node", Type: "TEXT", About: "the node"}}}}}
 		},
 	})
-	if found := c.ok("sql", "SELECT ?, ?", "x", "1.20", "-o", "csv"); found.out != "node,n\n\"a, b\",9223372036854775807\n,0.5\ntrue,1.20\n" || !strings.Contains(found.err, "more rows") {
+	if found := c.ok("sql", "SELECT ?, ?", "x", "1.20", "-o", "csv"); found.out != "node,n\n\"a, b\",9223372036854775807\n,0.5\ntrue,1.20\n" || !strings.Contains(found.err, "more rows: 3 is what fits into the 8 MiB of an answer") {
 		t.Errorf("the CSV is %q, and it says %q", found.out, found.err)
 	}
 	if diff := cmp.Diff([]any{"x", "1.20"}, last.Arguments); diff != "" {
@@ -339,6 +342,12 @@ func TestSQLShows(t *testing.T) {
 	}
 	if found := c.feed("SELECT 1\n", "sql", "-"); found.code != exitOK || last.Query != "SELECT 1\n" || !strings.HasPrefix(found.out, "node  n\na, b  9223372036854775807\n") {
 		t.Errorf("by standard input %q was asked: %+v", last.Query, found)
+	}
+	if found := c.ok("sql", "SELECT 1", "--limit", "3"); !strings.Contains(found.err, "than the limit of 3: give a higher --limit, up to 10000") {
+		t.Errorf("of a limit it says %q", found.err)
+	}
+	if found := c.must(exitTimedOut, "sql", "SELECT slowly", "--timeout", "2s"); !strings.Contains(found.err, "within 2s") || time.Duration(last.Timeout) != 2*time.Second {
+		t.Errorf("a statement that takes too long was given %v, and is told %q", last.Timeout, found.err)
 	}
 	if a := read[audit.SQLAnswer](c, "sql", "SELECT 1"); len(a.Rows) != 3 || !a.More {
 		t.Errorf("the answer is %+v", a)
@@ -375,17 +384,17 @@ func TestTraceShows(t *testing.T) {
 			As: []string{audit.TracePackage}, Commits: []audit.TracedCommit{{Repository: "acme/shop", Commit: "abc", Author: &audit.Person{ID: "x", Name: "ann"}, Sequence: 1}},
 			Builds:      []audit.TracedBuild{{ID: "b1", Module: "web", Failed: "a test", Sequence: 2}},
 			Published:   []audit.TracedPublication{{Reference: packaged("web", "1.20"), Vetoed: true, Sequence: 3}},
-			Assignments: []audit.Standing{standing("n1", "web", "1.20")}, More: true,
+			Assignments: []audit.Standing{standing("n1", "web", "1.20")}, More: true, CarriedCount: 2345, Next: "on" + q.Cursor,
 			Carried: []audit.Carried{{Build: "b1", Module: "api", Version: "2"}, {Build: "b1", Repository: "acme/shop", Commit: "def"}},
 		}
 	}})
-	found := c.ok("trace", "web@1.20")
+	found := c.ok("trace", "web@1.20", "--limit", "1", "--cursor", "there")
 	for _, words := range []string{"commits\n", "builds\n", "published\n", "nodes\n", "came with it\n", "failed: a test", "vetoed", "ann", "api"} {
 		if !strings.Contains(found.out, words) {
 			t.Errorf("it shows\n%swant %q", found.out, words)
 		}
 	}
-	if !strings.Contains(found.err, "traced as package") || !strings.Contains(found.err, "a list was cut") {
+	if !strings.Contains(found.err, "traced as package") || !strings.Contains(found.err, "more commits and builds and published and nodes than the limit of 1:") || !strings.Contains(found.err, "2 of the 2,345 that came with it are shown; go on with the same question and --cursor onthere") {
 		t.Errorf("it says\n%s", found.err)
 	}
 	if names := c.ok("trace", "web@1.20", "-o", "name").out; names != "abc\nb1\nweb@1.20\nn1/web\napi@2\ndef\n" {
@@ -498,5 +507,88 @@ func TestLogPages(t *testing.T) {
 		t.Errorf("without an audit store it says\n%s%s", without.out, without.err)
 	}
 	c.must(exitUsage, "log", "--refused", "--events")
-	c.must(exitUsage, "log", "--follow", "--refused")
+	c.must(exitUsage, "log", "--follow", "--cursor", "next")
+}
+
+// TestBehind: an answer that leaves out what was recorded last is shown all the same, with how far it goes and why, and ends with a code of
+// its own; one that is about what was known before is whole.
+func TestBehind(t *testing.T) {
+	t.Parallel()
+	basis := audit.Basis{Through: 5, Tail: 9, Recorded: noon()}
+	for name, test := range map[string]struct {
+		state audit.StoreState
+		says  []string
+	}{
+		"it is behind":   {audit.StoreState{Event: 6, Answers: true}, []string{"through event 5 of 9", "has come to event 6 of 9", "it catches up by itself"}},
+		"it is built":    {audit.StoreState{Event: 2, Answers: true, Building: true}, []string{"is being built, and has come to event 2 of 9", "ask again"}},
+		"it has stopped": {audit.StoreState{Event: 5, Answers: true, Stopped: "event 6 is of a newer program"}, []string{"has stopped at event 5 of 9: event 6 is of", "deal with the reason"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := answering(t, map[string]asked{
+				audit.QuestionPosition: func([]byte) any { return audit.Positions{Tail: 9, Audit: &test.state} },
+				audit.QuestionAsOf: func(body []byte) any {
+					return audit.AsOfAnswer{Shows: audit.ShowsTold, Moment: questionOf[audit.AsOfQuestion](t, body).Moment, Assignments: []audit.Standing{standing("n1", "web", "1")}, Basis: basis}
+				},
+				audit.QuestionDiff: func([]byte) any {
+					return audit.DiffAnswer{Started: 1, Differences: []audit.Difference{{Kind: audit.DiffStarted, Node: "n1", Module: "web"}}, Basis: basis}
+				},
+				audit.QuestionTrace: func([]byte) any {
+					return audit.TraceAnswer{Builds: []audit.TracedBuild{{ID: "b1"}}, Basis: basis}
+				},
+				audit.QuestionSQL: func([]byte) any { return audit.SQLAnswer{Columns: []string{"n"}, Rows: [][]any{{1}}, Basis: basis} },
+				audit.QuestionLog: func([]byte) any {
+					return audit.LogPage{Items: []audit.Item{{Sequence: 5, Type: "x.v1"}}, Through: 5, Tail: 9}
+				},
+			})
+			for _, args := range [][]string{{"as-of", "now"}, {"diff", "yesterday", "now"}, {"trace", "b1"}, {"sql", "SELECT 1"}, {"log", "--limit", "1"}} {
+				found := c.must(exitStale, args...)
+				if strings.Count(found.out, "\n") == 0 {
+					t.Errorf("%v shows nothing", args)
+				}
+				for _, say := range test.says {
+					if !strings.Contains(found.err, say) {
+						t.Errorf("%v says %q, want %q", args, found.err, say)
+					}
+				}
+			}
+			c.ok("as-of", "2026-07-01", "--known-at", "2026-07-02")
+		})
+	}
+}
+
+// TestNoStoreToAsk: that the audit store can't answer has an exit code of its own, and says which state it is in and what to do. The log
+// shows the events all the same.
+func TestNoStoreToAsk(t *testing.T) {
+	t.Parallel()
+	for name, no := range map[string]refusal{
+		"is not there": {"501", "this projector keeps no audit store", "run a projector without --no-audit"},
+		"is built":     {"425", "the audit store is being built, and has come to event 3 of 12", "ask again when it is built"},
+		"has stopped":  {"424", "the audit store has stopped at event 3 of 12: broken", "deal with the reason"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := answering(t, map[string]asked{
+				audit.QuestionBlame: func([]byte) any { return no },
+				audit.QuestionLog: func(body []byte) any {
+					if q := questionOf[audit.LogQuestion](t, body); q.Refused != "" || q.Text != "" {
+						return no
+					}
+					return audit.LogPage{Items: []audit.Item{{Sequence: 12, Type: "x.v1"}}}
+				},
+			})
+			for _, args := range [][]string{{"blame", "n1", "web"}, {"log", "words"}, {"log", "--refused"}} {
+				if found := c.must(exitNotYet, args...); !strings.Contains(found.err, no.message) || !strings.Contains(found.err, no.hint) {
+					t.Errorf("%v says %q", args, found.err)
+				}
+			}
+			want := exitStale
+			if no.code == "501" {
+				want = exitOK // it is so by choice
+			}
+			if found := c.must(want, "log", "-o", "name"); found.out != "12\n" || !strings.Contains(found.err, "refused commands are not shown") || !strings.Contains(found.err, "the audit store") && want == exitStale {
+				t.Errorf("the log is %q, and says %q", found.out, found.err)
+			}
+		})
+	}
 }

@@ -71,7 +71,10 @@ func (a *app) reportOfCommand(k reportKind) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.showReport(s, *output, k, answer)
+			if err := a.showReport(s, *output, k, answer); err != nil {
+				return err
+			}
+			return s.upTo(ctx, answer.Basis, time.Time{})
 		})
 	}
 	return cmd

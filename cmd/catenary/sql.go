@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"encoding/json"
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/errors"
 	"github.com/spf13/cobra"
@@ -17,8 +19,13 @@ import (
 const sqlHelp = `Sql runs one statement that reads, in SQLite's SQL, over the audit store. With - it is read from standard input.
 
 VALUES stand for the question marks of the statement, in order, as text. --schema lists the tables and views with what their
-columns mean, and in JSON with the statements that would make them. The statement is bounded in time and rows: for more than
-that, export.`
+columns mean, and in JSON with the statements that would make them.
+
+A statement may run for as long as --timeout says, 30s at most (exit code 9), and gives at most 10,000 rows of 8 MiB together: for more
+than that, export.`
+
+// sqlGrace is how much longer than the statement its answer is waited for, so that it is the service that says what took too long.
+const sqlGrace = 5 * time.Second
 
 // formatCSV is a format of tables that others read.
 const formatCSV format = "csv"
@@ -68,12 +75,15 @@ func (a *app) sqlCommand() *cobra.Command {
 		}
 		// The statement may take as long as the answer is waited for, within the service's bounds.
 		q.Timeout = audit.Duration(min(a.timeout, audit.MaxSQLTime))
-		return a.read(cmd.Context(), func(ctx context.Context, s *session) error {
+		return a.readWithin(cmd.Context(), a.timeout+sqlGrace, func(ctx context.Context, s *session) error {
 			answer, err := s.queries.SQL(ctx, q)
 			if err != nil {
 				return err
 			}
-			return a.showSQL(*output, answer)
+			if err := a.showSQL(*output, answer, cmp.Or(q.Limit, audit.MaxSQLRows)); err != nil {
+				return err
+			}
+			return s.upTo(ctx, answer.Basis, time.Time{})
 		})
 	}
 	return cmd
@@ -96,7 +106,7 @@ func (a *app) statement(arg string) (string, error) {
 	return string(text), nil
 }
 
-func (a *app) showSQL(f format, answer audit.SQLAnswer) error {
+func (a *app) showSQL(f format, answer audit.SQLAnswer, limit int) error {
 	switch {
 	case f.whole():
 		if err := a.printWhole(f, answer); err != nil {
@@ -119,8 +129,13 @@ func (a *app) showSQL(f format, answer audit.SQLAnswer) error {
 		a.sayf("%s rows (event %d)", count(len(answer.Rows)), answer.Through)
 	}
 	a.sayMissing(answer.Basis)
-	if answer.More {
-		a.sayf("there are more rows than the limit allows: narrow the question, or export")
+	switch {
+	case answer.More && len(answer.Rows) < limit:
+		a.sayf("there are more rows: %s is what fits into the %d MiB of an answer; ask for less of each, or export", count(len(answer.Rows)), audit.MaxSQLBytes>>20)
+	case answer.More && limit < audit.MaxSQLRows:
+		a.sayf("there are more rows than the limit of %d: give a higher --limit, up to %d", limit, audit.MaxSQLRows)
+	case answer.More:
+		a.sayf("there are more rows than the %d of one answer: narrow the question, or export", limit)
 	}
 	return nil
 }

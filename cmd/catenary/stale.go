@@ -104,6 +104,23 @@ func (s *session) stale(ctx context.Context, views []string) (parked []audit.Vie
 	return parked, nil
 }
 
+// upTo gives an error marked errStale when an answer from the audit store leaves out what was recorded last. Known is until when things
+// had to be known to count; zero for all.
+func (s *session) upTo(ctx context.Context, b audit.Basis, known time.Time) error {
+	if !b.Misses(known) {
+		return nil
+	}
+	err := errors.Wrapf(errStale, "the answer is given through event %d of %d", b.Through, b.Tail)
+	ctx, cancel := context.WithTimeout(ctx, freshPatience)
+	defer cancel()
+	p, positionErr := s.queries.Position(ctx, audit.PositionQuestion{})
+	if positionErr != nil || p.Audit == nil {
+		return err // how far it is was said
+	}
+	words, hint := p.Audit.Words(p.Tail)
+	return errors.WithHint(errors.Wrapf(err, "%s", words), hint)
+}
+
 // parked gives an error marked errStale when a record's view has parked what was recorded of it.
 func (s *session) parked(ctx context.Context, k kind, names []string) error {
 	p, err := k.parked(ctx, s, names)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -19,7 +20,7 @@ const traceHelp = `Trace gives the whole way of something, in both directions: c
 
 THING is a commit or the beginning of one, a build, a digest, NAME@VERSION, or NODE/MODULE. When names have slashes themselves,
 every way to part them is tried; --as says what it is when it may be several things. What the builds' manifests name (modules
-and commits) came with it, and is listed too.
+and commits) came with it, and is listed too: what was merged last comes first. Of that list --cursor gives the next page.
 ` + questionHelp
 
 func traceThings() []string {
@@ -43,6 +44,7 @@ func (a *app) traceCommand() *cobra.Command {
 	a.timeVar(flags, &known, "known-at", "as it was known at this `time`: what was recorded later is left out")
 	flags.StringVar(&q.As, "as", "", "what it `is`: "+strings.Join(traceThings(), ", ")+" (default whatever there is)")
 	flags.Var(numberFlag[int]{&q.Limit, 1, audit.MaxPageItems}, "limit", fmt.Sprintf("at most so many of each (default %d)", audit.MaxPageItems))
+	flags.StringVar(&q.Cursor, "cursor", "", "go on with what came with it; the page before tells its `cursor`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if q.As != "" && !slices.Contains(traceThings(), q.As) {
 			return usagef("--as is %q: it is one of %s", q.As, strings.Join(traceThings(), ", "))
@@ -53,7 +55,12 @@ func (a *app) traceCommand() *cobra.Command {
 			if err != nil {
 				return s.nearThing(ctx, errors.Wrapf(err, "trace %s", shellWord(q.Of)), q.Of)
 			}
-			return a.showTrace(s, *output, answer)
+			sections := s.traceSections(answer)
+			if err := a.showTrace(*output, answer, sections); err != nil {
+				return err
+			}
+			a.sayCut(answer, sections, cmp.Or(q.Limit, audit.MaxPageItems))
+			return s.upTo(ctx, answer.Basis, q.KnownAt)
 		})
 	}
 	return cmd
@@ -89,12 +96,12 @@ type section struct {
 	lines   []line
 }
 
-func (a *app) showTrace(s *session, f format, t audit.TraceAnswer) error {
+func (a *app) showTrace(f format, t audit.TraceAnswer, sections []section) error {
 	if f.whole() {
 		return a.printWhole(f, t)
 	}
 	first := true
-	for _, part := range s.traceSections(t) {
+	for _, part := range sections {
 		if len(part.lines) == 0 {
 			continue
 		}
@@ -119,11 +126,27 @@ func (a *app) showTrace(s *session, f format, t audit.TraceAnswer) error {
 		a.sayf("traced as %s (event %d)", strings.Join(t.As, ", "), t.Through)
 	}
 	a.sayMissing(t.Basis)
-	if t.More {
-		a.sayf("there is more: a list was cut; see --limit")
-	}
 	return nil
 }
+
+// sayCut says which lists do not have all, and how to go on.
+func (a *app) sayCut(t audit.TraceAnswer, sections []section, limit int) {
+	if t.More {
+		var full []string
+		for _, part := range sections {
+			if len(part.lines) >= limit && part.title != cameAlong {
+				full = append(full, part.title)
+			}
+		}
+		a.sayf("there are more %s than the limit of %d: see --limit (up to %d)", strings.Join(full, " and "), limit, audit.MaxPageItems)
+	}
+	if t.Next != "" {
+		a.sayf("%s of the %s that came with it are shown; go on with the same question and --cursor %s", count(len(t.Carried)), count(t.CarriedCount), t.Next)
+	}
+}
+
+// cameAlong is the title of what the manifests of builds name.
+const cameAlong = "came with it"
 
 func (s *session) traceSections(t audit.TraceAnswer) []section {
 	commits := section{title: "commits", columns: []string{"COMMIT", "REPOSITORY", "BRANCH", "MERGED", "AUTHOR", "EVENT"}}
@@ -154,14 +177,14 @@ func (s *session) traceSections(t audit.TraceAnswer) []section {
 			return []string{n.Node, n.Module, runs(&n), showTime(n.Since, s.zone), showTime(n.Until, s.zone), n.Rollout, number(n.Sequence)}
 		}})
 	}
-	carried := section{title: "came with it", columns: []string{"MODULE", "VERSION", "REPOSITORY", "COMMIT", "BUILD"}}
+	carried := section{title: cameAlong, columns: []string{"MODULE", "VERSION", "REPOSITORY", "COMMIT", "MERGED", "BUILD"}}
 	for _, c := range t.Carried {
 		name := c.Commit
 		if name == "" {
 			name = c.Module + "@" + c.Version
 		}
 		carried.lines = append(carried.lines, line{name: name, cells: func() []string {
-			return []string{c.Module, c.Version, c.Repository, shortCommit(c.Commit), c.Build}
+			return []string{c.Module, c.Version, c.Repository, shortCommit(c.Commit), showTime(c.Merged, s.zone), c.Build}
 		}})
 	}
 	return []section{commits, builds, published, nodes, carried}
