@@ -95,7 +95,7 @@ var importTable = []row{
 	// One more place that the folds of events go to, and no other way of folding them.
 	{dir: "audit/store", imports: []string{"audit", "projections", "chain", "events", "es", "es/project"}},
 
-	{dir: "audit/proof", imports: []string{"es", "es/natsstore", "internal/streams", "internal/topology"}, bus: busFiles},
+	{dir: "audit/proof", imports: []string{"es", "es/natsstore", "internal/ndjson", "internal/streams", "internal/topology"}, bus: busFiles},
 
 	// What acts: through commands only.
 	{dir: "rollout", imports: []string{"audit", "chain", "events", "commands", "es", "es/dispatch", "es/process", "rollout/plan", "rollout/strategy"}},

@@ -30,13 +30,19 @@ type Checkpoint struct {
 	Head es.Hash
 	// Time is when it was signed. It comes from the signer's clock.
 	Time time.Time
+	// New says which of the keys under it sign for the first time, and why. Usually it says nothing.
+	New NewKeys
 }
 
 func emptyRoot() tlog.Hash { return tlog.Hash(sha256.Sum256(nil)) }
 
 // text is what is signed.
 func (c Checkpoint) text() string {
-	return fmt.Sprintf("%s\n%d\n%s\nhead %s\ntime %s\n", c.Origin, c.Size, c.Root, c.Head, c.Time.UTC().Format(time.RFC3339))
+	text := fmt.Sprintf("%s\n%d\n%s\nhead %s\ntime %s\n", c.Origin, c.Size, c.Root, c.Head, c.Time.UTC().Format(time.RFC3339))
+	if c.New.Keys != "" {
+		text += fmt.Sprintf("new-keys %s\nreason %s\n", c.New.Keys, c.New.Reason)
+	}
+	return text
 }
 
 // Sign gives the signed note. It gives an error when a signer does not bear the chain's name.
@@ -76,6 +82,10 @@ func parse(text string) (Checkpoint, error) {
 			c.Head, err = es.ParseHash(value)
 		case "time":
 			c.Time, err = time.Parse(time.RFC3339, value)
+		case "new-keys":
+			c.New.Keys = value
+		case "reason":
+			c.New.Reason = value
 		}
 		if err != nil {
 			return bad(fmt.Sprintf("its line %.80q can't be read", l))
@@ -125,11 +135,7 @@ func Open(signed []byte, keys Keys) (Checkpoint, error) {
 	case errors.As(err, &wrong):
 		return c, markf(ErrSignature, "the signature of %s does not fit the checkpoint of %d events above it: one of the two was changed", wrong.Name, c.Size)
 	}
-	var by []string
-	for _, s := range n.UnverifiedSigs {
-		by = append(by, fmt.Sprintf("%s+%08x", s.Name, s.Hash))
-	}
-	return c, markf(ErrKey, "the checkpoint of %d events is signed by %s, and not by %s", c.Size, strings.Join(by, ", "), strings.Join(keys.ids(), ", "))
+	return c, markf(ErrKey, "the checkpoint of %d events is signed by %s, and not by %s", c.Size, strings.Join(signatureNames(n), ", "), strings.Join(keys.ids(), ", "))
 }
 
 // matches says whether a head is that of the last event that the checkpoint has seen.

@@ -18,6 +18,8 @@ var (
 	ErrRoot = errors.New("root was changed")
 	// ErrEvent means that an event was changed, or is not the one it says it is.
 	ErrEvent = errors.New("event was changed")
+	// ErrShown means that a line of an export shows people something else than is stored in it.
+	ErrShown = errors.New("shown is what is not stored")
 	// ErrProof means that the hashes of a proof do not lead to the checkpoint.
 	ErrProof = errors.New("proof does not hold")
 	// ErrOlder means that a checkpoint was signed before the event was recorded, so that it can't tell anything of it.

@@ -50,6 +50,8 @@ type Config struct {
 	Signers []note.Signer
 	// Public are the signers' public keys, to be handed out.
 	Public []string
+	// New is what the next checkpoint puts on record about the signers; nil for nothing.
+	New *NewKeys
 	// Accepted gives what says of a checkpoint whether somebody has accepted that the record lost what it has seen. Nil means never.
 	Accepted func(ctx context.Context) (func(Checkpoint) bool, error)
 	// Every and AfterEvents say when a checkpoint is due. Zero means the defaults.
@@ -314,10 +316,11 @@ func (l *Log) signInTime(ctx context.Context) {
 	}
 }
 
-// sign signs and keeps a checkpoint over all events in the tree, if there are any that the newest has not seen. It MUST be called
+// sign signs and keeps a checkpoint over all events in the tree, if there are any that the newest has not seen, or new keys that are to be
+// put on record. It MUST be called
 // with the lock held.
 func (l *Log) sign(ctx context.Context) error {
-	if l.failure != nil || l.tree == nil || l.head.Sequence <= l.newest.Size {
+	if l.failure != nil || l.tree == nil || l.head.Sequence < l.newest.Size || l.head.Sequence == l.newest.Size && l.cfg.New == nil {
 		return nil
 	}
 	if len(l.cfg.Signers) == 0 {
@@ -328,6 +331,9 @@ func (l *Log) sign(ctx context.Context) error {
 		return err
 	}
 	c := Checkpoint{Origin: l.cfg.Signers[0].Name(), Size: l.head.Sequence, Root: root, Head: l.head.Hash, Time: l.cfg.Now()}
+	if l.cfg.New != nil {
+		c.New = *l.cfg.New
+	}
 	signed, err := c.Sign(l.cfg.Signers...)
 	if err != nil {
 		return err
@@ -339,7 +345,7 @@ func (l *Log) sign(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.newest, l.signed, l.place = c, signed, l.place+1
+	l.newest, l.signed, l.place, l.cfg.New = c, signed, l.place+1, nil
 	l.wake()
 	return nil
 }
@@ -401,7 +407,7 @@ func (l *Log) cover(ctx context.Context, sequence uint64) (Checkpoint, error) {
 		switch {
 		case l.failure != nil:
 			return Checkpoint{}, l.failure
-		case l.newest.Size >= sequence && l.newest.Size > 0 && l.head.Sequence >= l.newest.Size:
+		case l.cfg.New == nil && l.newest.Size >= sequence && l.newest.Size > 0 && l.head.Sequence >= l.newest.Size:
 			return l.newest, nil
 		case l.tree != nil && l.head.Sequence >= sequence && sequence > 0:
 			if err := l.renew(ctx); err != nil {

@@ -2,10 +2,6 @@ package proof
 
 import (
 	"encoding/binary"
-	"encoding/json"
-	"io"
-	"iter"
-
 	"github.com/cockroachdb/errors"
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -70,42 +66,4 @@ func (r Record) Head() es.Head { return es.Head{Sequence: r.Sequence, Hash: r.Ha
 func LeafHash(h es.Head) tlog.Hash {
 	leaf := binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(h.Hash)), h.Sequence)
 	return tlog.RecordHash(append(leaf, h.Hash[:]...))
-}
-
-// exportLine is a line of an export, as far as it is proved: what stands beside the stored event is for people.
-type exportLine struct {
-	Stored struct {
-		Sequence uint64              `json:"sequence"`
-		Subject  string              `json:"subject"`
-		Headers  map[string][]string `json:"headers"`
-		Body     []byte              `json:"body"`
-		Previous es.Hash             `json:"previous"`
-		Hash     es.Hash             `json:"hash"`
-	} `json:"stored"`
-}
-
-// ReadExport gives the events of an export of events as lines of JSON. Each has in "stored" all that the event's hash covers; what
-// stands beside for people is passed over. It ends after the first error, which is marked [ErrMalformed] for a line that is not one
-// of an export.
-func ReadExport(from io.Reader) iter.Seq2[Record, error] {
-	return func(yield func(Record, error) bool) {
-		lines := json.NewDecoder(from)
-		for n := 1; ; n++ {
-			var l exportLine
-			err := lines.Decode(&l)
-			switch {
-			case errors.Is(err, io.EOF):
-				return
-			case err != nil:
-				yield(Record{}, errors.Mark(errors.Wrapf(err, "line %d of the export: make one with catenary export events --format ndjson", n), ErrMalformed))
-				return
-			case l.Stored.Sequence == 0 || l.Stored.Subject == "" || l.Stored.Headers == nil:
-				yield(Record{}, markf(ErrMalformed, "line %d of the export has no stored event: make one with catenary export events --format ndjson", n))
-				return
-			}
-			if !yield(Record(l.Stored), nil) {
-				return
-			}
-		}
-	}
 }

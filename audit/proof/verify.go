@@ -5,6 +5,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/cockroachdb/errors"
 )
@@ -19,6 +20,28 @@ type Checked struct {
 	Newest uint64 `json:"newest"`
 	// Lost is the number of checkpoints that were signed over a record whose loss was accepted. They were not compared.
 	Lost int `json:"lost,omitempty"`
+	// NewKeys are those that began to sign without the keys before them, in order.
+	NewKeys []KeyChange `json:"new-keys,omitempty"`
+}
+
+// KeyChange is a checkpoint that put new keys on record.
+type KeyChange struct {
+	// Events is the number of events that it has seen.
+	Events uint64 `json:"events"`
+	// Keys are the new ones, as name+hash, and Reason is why they sign.
+	Keys   string    `json:"keys"`
+	Reason string    `json:"reason"`
+	Time   time.Time `json:"time"`
+}
+
+func keyChanges(all []Checkpoint) []KeyChange {
+	var found []KeyChange
+	for _, c := range all {
+		if c.New.Keys != "" {
+			found = append(found, KeyChange{Events: c.Size, Keys: c.New.Keys, Reason: c.New.Reason, Time: c.Time})
+		}
+	}
+	return found
 }
 
 // VerifyExport checks an export of events against checkpoints, without a bus: each event by its hash, each checkpoint by its
@@ -30,6 +53,7 @@ func VerifyExport(records iter.Seq2[Record, error], signed [][]byte, keys Keys) 
 	if err != nil {
 		return found, err
 	}
+	found.NewKeys = keyChanges(due)
 	var a Accumulator
 	for r, err := range records {
 		if err != nil {
@@ -100,6 +124,7 @@ func (c *Client) VerifyChain(ctx context.Context, handed [][]byte, keys Keys, pr
 	if err != nil {
 		return found, err
 	}
+	found.NewKeys = keyChanges(due)
 	var state Accumulator
 	for {
 		q := RootsQuestion{State: state}

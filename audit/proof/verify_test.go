@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"catenary/audit/proof"
 )
 
@@ -43,8 +45,8 @@ func TestVerifyExport(t *testing.T) {
 		}
 		return &file
 	}
-	found, err := proof.VerifyExport(proof.ReadExport(export(all)), signed, keys)
-	if err != nil || found != (proof.Checked{Events: 12, Checkpoints: 3, Newest: 12}) {
+	found, err := proof.VerifyExport(proof.ReadExport(export(all), nil), signed, keys)
+	if err != nil || !cmp.Equal(found, proof.Checked{Events: 12, Checkpoints: 3, Newest: 12}) {
 		t.Errorf("of the whole export it finds %+v, %v", found, err)
 	}
 
@@ -59,7 +61,7 @@ func TestVerifyExport(t *testing.T) {
 	}
 	change := func(do func(all []proof.Record) []proof.Record) []proof.Record {
 		again := slices.Collect(func(yield func(proof.Record) bool) {
-			for r, err := range proof.ReadExport(export(all)) {
+			for r, err := range proof.ReadExport(export(all), nil) {
 				if err != nil || !yield(r) {
 					return
 				}
@@ -88,7 +90,7 @@ func TestVerifyExport(t *testing.T) {
 		{"a fork", all, [][]byte{forkedAt(8)}, proof.ErrForked, "the first 8 events have the root"},
 		{"an older checkpoint", all, signed[:1], nil, ""},
 	} {
-		found, err := proof.VerifyExport(proof.ReadExport(export(test.all)), test.signed, keys)
+		found, err := proof.VerifyExport(proof.ReadExport(export(test.all), nil), test.signed, keys)
 		if test.kind == nil {
 			if err != nil || found.Newest != 4 {
 				t.Errorf("%s: found %+v, %v", test.name, found, err)
@@ -111,13 +113,13 @@ func TestVerifyExport(t *testing.T) {
 		}
 		rewritten = append(rewritten, r)
 	}
-	if _, err := proof.VerifyExport(proof.ReadExport(export(rewritten)), nil, keys); err != nil {
+	if _, err := proof.VerifyExport(proof.ReadExport(export(rewritten), nil), nil, keys); err != nil {
 		t.Errorf("without a checkpoint a rewritten record gives %v", err)
 	}
-	_, err = proof.VerifyExport(proof.ReadExport(export(rewritten)), signed[2:], keys)
+	_, err = proof.VerifyExport(proof.ReadExport(export(rewritten), nil), signed[2:], keys)
 	wantKind(t, err, proof.ErrForked)
 	for _, text := range []string{`{"sequence":1}`, `{"stored":{"sequence":1}}`, `{"sequence":1,"subject":"evt.a.b","header":{},"stored":"e30="}`, `{`, `{"sequence":"x"}`} {
-		for _, err := range proof.ReadExport(strings.NewReader(text)) {
+		for _, err := range proof.ReadExport(strings.NewReader(text), nil) {
 			wantKind(t, err, proof.ErrMalformed)
 		}
 	}

@@ -63,7 +63,7 @@ func (t *tracer) carriedBy(ctx context.Context) ([]audit.Carried, error) {
 		return nil, err
 	}
 	slices.SortFunc(all, compareCarried)
-	return all, nil
+	return slices.CompactFunc(all, func(a, b audit.Carried) bool { return compareCarried(a, b) == 0 }), nil
 }
 
 // addMerged says of each commit when it was merged, where that was recorded. One that a manifest names without its repository is

@@ -43,7 +43,8 @@ const auditKeyHelp = `Key prints the public keys that the chain signs its checkp
 Hand them out once, by a way that you trust, and keep them: a key that comes together with what it has signed proves nothing.
 
 To replace a key, add one with --add in the store of the chain; from its next start both sign. When everybody has the new one, take
-the first line out of the file and start the chain again.`
+the first line out of the file and start the chain again. A key that is lost is replaced by a start with --new-checkpoint-key REASON, which
+is put on record.`
 
 func (a *app) auditKeyCommand() *cobra.Command {
 	var store string

@@ -16,7 +16,9 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/spf13/cobra"
 
+	"catenary/audit/export"
 	"catenary/audit/proof"
+	"catenary/events"
 )
 
 // keyVariable names the public key in the environment.
@@ -186,22 +188,22 @@ It has all events read, checks that none is missing, changed or swapped, compute
 checkpoint that the chain keeps. With --checkpoint it also compares those that you have kept, which is what tells a record that was cut
 short, forked, or restored from yesterday's copy with all its checkpoints.
 
-With --offline it reads an export ("catenary export events --format ndjson", all of it) instead of asking the chain, and needs no network. It
-checks what stands in "stored" of each line; the fields beside it are for people and are passed over.
+With --offline it reads an export ("catenary export events --format ndjson", all of it) instead of asking the chain, and needs no network. Each
+line's "stored" is checked by its hash, and what the line shows to people beside it must be what is stored.
 
 The record is tamper-evident: a change can't be prevented, but it shows here. Exit code 1 means that something does not hold; the
 message names it.`
 
 func (a *app) auditVerifyCommand() *cobra.Command {
 	var files []string
-	var export, key string
+	var exported, key string
 	cmd := &cobra.Command{
 		Use: "verify [--checkpoint FILE] [--offline EXPORT]", Short: "Check the whole record against signed checkpoints", Long: auditVerifyHelp, Args: cobra.NoArgs,
 		Example: "  catenary audit verify\n  catenary audit verify --checkpoint 2026-05-01.checkpoint\n  catenary audit verify --offline events.ndjson --checkpoint then.txt --key \"$(cat chain.key)\"",
 	}
 	output := formatFlag(cmd, formatTable)
 	cmd.Flags().StringArrayVar(&files, "checkpoint", nil, "a checkpoint that you have kept, in this `file`; may be given again")
-	cmd.Flags().StringVar(&export, "offline", "", "check this `file` of exported events instead of the chain")
+	cmd.Flags().StringVar(&exported, "offline", "", "check this `file` of exported events instead of the chain")
 	cmd.Flags().StringVar(&key, "key", "", "the chain's public `key`, or several with spaces between when it was replaced (default "+keyVariable+")")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var handed [][]byte
@@ -216,7 +218,7 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 			handed = append(handed, text)
 		}
 		if cmd.Flags().Changed("offline") {
-			return a.verifyExport(*output, export, handed, key)
+			return a.verifyExport(*output, exported, handed, key)
 		}
 		return a.withBus(cmd.Context(), slog.New(slog.DiscardHandler), func(ctx context.Context, s *session) error {
 			return a.verifyAgainst(ctx, s, *output, handed, key)
@@ -238,15 +240,11 @@ func (a *app) verifyExport(f format, path string, handed [][]byte, key string) e
 		return errors.Mark(err, errUsage)
 	}
 	defer func() { _ = file.Close() }()
-	found, err := proof.VerifyExport(proof.ReadExport(file), handed, keys)
+	found, err := proof.VerifyExport(proof.ReadExport(file, export.CheckShown(events.Registry())), handed, keys)
 	if err != nil {
 		return errors.Wrap(err, "the export does not hold")
 	}
-	if err := a.showChecked(f, found); err != nil {
-		return err
-	}
-	a.sayf("checked is what stands in \"stored\" of each line; believe no field beside it")
-	return nil
+	return a.showChecked(f, found)
 }
 
 func (a *app) verifyAgainst(ctx context.Context, s *session, f format, handed [][]byte, key string) error {
@@ -305,6 +303,9 @@ func (a *app) showChecked(f format, found proof.Checked) error {
 	}})
 	if err == nil {
 		a.sayf("the record holds: %d events agree with %d signed checkpoints", found.Events, found.Checkpoints)
+	}
+	for _, k := range found.NewKeys {
+		a.sayf("from the checkpoint of %d events on, signed at %s, a new key signs: %s (%s)", k.Events, k.Time.UTC().Format(time.RFC3339), printable(k.Keys), printable(k.Reason))
 	}
 	if err == nil && found.Lost > 0 {
 		a.sayf("%d earlier checkpoints were signed over a record whose loss was accepted; see catenary log --aggregate writer", found.Lost)

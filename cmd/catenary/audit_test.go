@@ -94,7 +94,19 @@ func TestAuditProofs(t *testing.T) {
 		"left out":   strings.Join(slices.Delete(slices.Clone(lines), 1, 2), ""),
 		"swapped":    lines[1] + lines[0] + strings.Join(lines[2:], ""),
 		"other body": lines[0] + strings.Replace(lines[1], `"body":"`, `"body":"`+body, 1) + strings.Join(lines[2:], ""),
+		// What people see in a line must be what is stored beside it.
+		"another node":       strings.Replace(export, `"data":{"node":"n1"`, `"data":{"node":"n9"`, 1),
+		"another type":       strings.Replace(export, `"type":"node.registered.v1"`, `"type":"node.retired.v1"`, 1),
+		"another time":       strings.Replace(export, `"recorded":"2`, `"recorded":"1`, 1),
+		"another key":        strings.Replace(export, `"key":"n1"`, `"key":"n9"`, 1),
+		"another number":     strings.Replace(export, `{"sequence":2`, `{"sequence":3`, 1),
+		"a field of its own": strings.Replace(export, `{"sequence":2,`, `{"sequence":2,"approved-by":"ann",`, 1),
+		"a field left out":   strings.Replace(export, `,"aggregate":"node"`, ``, 1),
+		"a field in capital": strings.Replace(export, `"aggregate":"node"`, `"Aggregate":"node"`, 1),
 	} {
+		if changed == export {
+			t.Errorf("%s: the export was not changed", name)
+		}
 		found := nobody.must(exitFailed, "audit", "verify", "--offline", written(t, []byte(changed)), "--checkpoint", now, "--key", key)
 		if !strings.Contains(found.err, "the export does not hold") {
 			t.Errorf("%s: it says %q", name, found.err)

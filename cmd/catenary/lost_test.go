@@ -174,3 +174,80 @@ func tailOf(t *testing.T, store string) uint64 {
 	}
 	return stream.CachedInfo().State.LastSeq
 }
+
+// TestUpWithoutItsKey: a chain whose key is gone, or is another chain's, does not start and sign as if it were another chain; with a reason
+// a new key of its name signs, which is on record, and what was signed before is checked with the old one.
+func TestUpWithoutItsKey(t *testing.T) {
+	t.Parallel()
+	store := t.TempDir()
+	key := filepath.Join(store, checkpointKeyFile)
+	then := filepath.Join(t.TempDir(), "then.txt")
+	u := started(t, "--store", store, "--durability", "interval", "--chain", "shop")
+	c := caller{t: t, url: u.ready.NATS}
+	c.node("n1")
+	c.ok("audit", "checkpoint", "-o", then)
+	old := strings.TrimSpace(c.ok("audit", "key").out)
+	if code := u.stop(); code != exitOK {
+		t.Fatalf("it ended with %d:\n%s", code, u.stderr.String())
+	}
+	kept, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(key); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(says ...string) {
+		t.Helper()
+		found := on(t).must(exitFailed, "up", "--store", store, "--durability", "interval", "--listen", "127.0.0.1:0")
+		for _, say := range says {
+			if !strings.Contains(found.err, say) {
+				t.Errorf("it says %q, want %q", found.err, say)
+			}
+		}
+	}
+	id := keyID(old)
+	refused("there is no key file "+key, "by "+id, "--new-checkpoint-key REASON")
+	if _, err := os.Stat(key); !os.IsNotExist(err) {
+		t.Errorf("a key was made all the same (%v)", err)
+	}
+	other := strings.TrimSpace(on(t).ok("audit", "key").out)
+	stranger, err := os.ReadFile(filepath.Join(shared.ready.Store, checkpointKeyFile))
+	if err == nil {
+		err = os.WriteFile(key, stranger, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused(keyID(other), "signed as shop", "move it away first")
+
+	if err := os.Remove(key); err != nil {
+		t.Fatal(err)
+	}
+	u = started(t, "--store", store, "--durability", "interval", "--new-checkpoint-key", "the disk burnt")
+	c.url = u.ready.NATS
+	now := strings.TrimSpace(c.ok("audit", "key").out)
+	if now == old || !strings.HasPrefix(now, "shop+") {
+		t.Errorf("the new key is %q, want another one of the same name", now)
+	}
+	c.node("n2")
+	found := c.ok("audit", "verify", "--checkpoint", then, "--key", old+" "+now)
+	if !strings.Contains(found.err, "a new key signs: "+keyID(now)+" (the disk burnt)") {
+		t.Errorf("of the new key it says %q", found.err)
+	}
+	if found := c.must(exitFailed, "audit", "verify", "--key", old); !strings.Contains(found.err, "the keys of before") {
+		t.Errorf("with the old key alone it says %q", found.err)
+	}
+	if code := u.stop(); code != exitOK {
+		t.Fatalf("it ended with %d:\n%s", code, u.stderr.String())
+	}
+	// It has signed, so it needs no word any more; and the one that was found again still counts.
+	started(t, "--store", store, "--durability", "interval").stop()
+	if err := os.WriteFile(key, kept, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	started(t, "--store", store, "--durability", "interval").stop()
+}
+
+// keyID gives the name of a public key as it stands in signatures.
+func keyID(public string) string { return strings.Join(strings.SplitN(public, "+", 3)[:2], "+") }

@@ -51,6 +51,7 @@ type upConfig struct {
 	noAudit, demo, verbose    bool
 	discardSnapshots          bool
 	chain, checkpointKey      string
+	newCheckpointKey          string
 	checkpointEvery           time.Duration
 	acceptAt, acceptReason    string
 }
@@ -70,8 +71,9 @@ func (a *app) upCommand() *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("audit", "no-audit")
 	flags.BoolVar(&c.demo, "demo", false, "bring in a small fleet to look at")
 	flags.BoolVar(&c.discardSnapshots, "discard-snapshots", false, "read the whole event stream at this start")
-	flags.StringVar(&c.checkpointKey, "checkpoint-key", "", "`file` with the keys that checkpoints are signed with (default "+checkpointKeyFile+" in the store; made when it is not there)")
-	flags.StringVar(&c.chain, "chain", "", "`name` that a new key gives the chain in its checkpoints (default one by chance)")
+	flags.StringVar(&c.checkpointKey, "checkpoint-key", "", "`file` with the keys that checkpoints are signed with (default "+checkpointKeyFile+" in the store; made at the first start)")
+	flags.StringVar(&c.newCheckpointKey, "new-checkpoint-key", "", "the `reason` why the key is lost for good: a new one signs, and a checkpoint says so")
+	flags.StringVar(&c.chain, "chain", "", "`name` that the first key gives the chain in its checkpoints (default one by chance)")
 	flags.DurationVar(&c.checkpointEvery, "checkpoint-every", proof.DefaultEvery, "longest `span` that an event stands without a signed checkpoint")
 	flags.StringVar(&c.acceptAt, "accept-truncated-at", "", "go on although events are lost, when the stream ends at this `event`; it is recorded")
 	flags.StringVar(&c.acceptReason, "accept-reason", "", "`why` the loss is accepted")
@@ -82,6 +84,9 @@ func (a *app) upCommand() *cobra.Command {
 		}
 		if c.checkpointEvery <= 0 {
 			return usagef("--checkpoint-every is %s: give a span above zero", c.checkpointEvery)
+		}
+		if err := proof.CheckNewKeysReason(c.newCheckpointKey); err != nil {
+			return errors.Wrap(err, "--new-checkpoint-key")
 		}
 		accept, err := run.ParseAcceptedLoss(c.acceptAt, c.acceptReason)
 		if err != nil {
@@ -143,7 +148,7 @@ func (a *app) up(ctx context.Context, c upConfig, accept *run.AcceptedLoss) (err
 	if err := prepare(ctx, server); err != nil {
 		return upError(ctx, c.store, err)
 	}
-	proofs := run.ProofConfig{KeyFile: cmp.Or(c.checkpointKey, filepath.Join(store, checkpointKeyFile)), Chain: c.chain, Every: c.checkpointEvery}
+	proofs := run.ProofConfig{KeyFile: cmp.Or(c.checkpointKey, filepath.Join(store, checkpointKeyFile)), NewKeys: c.newCheckpointKey, Chain: c.chain, Every: c.checkpointEvery}
 	writing, projecting := make(chan struct{}), make(chan struct{})
 	return upError(ctx, c.store, run.Together(ctx, map[string]func(context.Context) error{
 		"writer": a.upPart(server, func(ctx context.Context, nc *nats.Conn) error {

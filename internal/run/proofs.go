@@ -17,8 +17,10 @@ import (
 
 // ProofConfig says how a projector signs checkpoints.
 type ProofConfig struct {
-	// KeyFile holds the keys; it is made when it is not there. Empty means that this projector signs nothing.
+	// KeyFile holds the keys; it is made at the first start of a chain. Empty means that this projector signs nothing.
 	KeyFile string
+	// NewKeys says why keys sign that have signed none of the chain's checkpoints. Empty means that none do.
+	NewKeys string
 	// Chain is the name that a new key bears. Empty means one by chance.
 	Chain string
 	// Every and AfterEvents say when a checkpoint is due. Zero means the defaults of audit/proof.
@@ -55,9 +57,19 @@ func newProofs(ctx context.Context, nc *nats.Conn, store es.Store, c ProofConfig
 		log.Info("this projector has no key, so it signs no checkpoints")
 		return proof.New(config), nil
 	}
-	keys, err := proof.OpenKeyFile(c.KeyFile, c.Chain, rand.Reader)
+	var keys proof.KeyFile
+	err = withOthers(ctx, func(ctx context.Context) (err error) {
+		keys, config.New, err = proof.SigningKeys{Path: c.KeyFile, Chain: c.Chain, NewKeys: c.NewKeys, Random: rand.Reader}.Open(ctx, checkpoints)
+		return err
+	})
 	if err != nil {
 		return nil, err
+	}
+	switch {
+	case config.New != nil:
+		log.Warn("new keys sign, as told; the next checkpoint says so", "keys", config.New.Keys, "reason", config.New.Reason)
+	case c.NewKeys != "":
+		log.Info("the keys that are there have signed before, so no new ones are put on record", "keys", keys.Public)
 	}
 	if keys.Exposed {
 		log.Warn("others could read the keys that checkpoints are signed with; they can't any more, but the keys may have to be replaced", "file", keys.Path)

@@ -55,9 +55,10 @@ type Settings struct {
 	Audit string `koanf:"audit"`
 	// DiscardSnapshots makes a writer read the whole event stream.
 	DiscardSnapshots bool `koanf:"discard-snapshots"`
-	// CheckpointKey is the file with the keys that checkpoints are signed with; empty signs none. Chain is the name that a new key
-	// bears. CheckpointEvery and CheckpointEvents say when one is due.
+	// CheckpointKey is the file with the keys that checkpoints are signed with; empty signs none. Chain is the name that the first key
+	// bears. NewCheckpointKey says why keys sign that have not before; empty lets none. CheckpointEvery and CheckpointEvents say when one is due.
 	CheckpointKey    string        `koanf:"checkpoint-key"`
+	NewCheckpointKey string        `koanf:"new-checkpoint-key"`
 	Chain            string        `koanf:"chain"`
 	CheckpointEvery  time.Duration `koanf:"checkpoint-every"`
 	CheckpointEvents uint64        `koanf:"checkpoint-events"`
@@ -87,7 +88,8 @@ func flags(program string) *pflag.FlagSet {
 	f.Int64("bucket-bytes", topology.DefaultBucketBytes, "limit of each bucket")
 	f.String("audit", "", "`file` in which a projector keeps the audit store, which answers questions about the past (default none)")
 	f.Bool("discard-snapshots", false, "read the whole event stream at this start (writer only)")
-	f.String("checkpoint-key", "", "projector: `file` with the keys that checkpoints are signed with, made when it is not there; without one none are signed")
+	f.String("checkpoint-key", "", "projector: `file` with the keys that checkpoints are signed with, made at the first start; without one none are signed")
+	f.String("new-checkpoint-key", "", "projector: the `reason` why the key is lost for good: a new one signs, and a checkpoint says so")
 	f.String("chain", "", "projector: `name` of the chain, for a new key (default one by chance)")
 	f.Duration("checkpoint-every", proof.DefaultEvery, "projector: longest `span` that an event stands without a checkpoint")
 	f.Uint64("checkpoint-events", proof.DefaultEvents, "projector: most events that stand without a checkpoint")
@@ -183,6 +185,9 @@ func (s Settings) validate() error {
 	case s.CheckpointEvery <= 0, s.CheckpointEvents == 0:
 		return fail("checkpoint-every is %s and checkpoint-events is %d: both must be above zero", s.CheckpointEvery, s.CheckpointEvents)
 	}
+	if err := proof.CheckNewKeysReason(s.NewCheckpointKey); err != nil {
+		return errors.Mark(errors.Wrap(err, "new-checkpoint-key"), ErrSettings)
+	}
 	if _, err := s.Accept(); err != nil {
 		return err
 	}
@@ -192,7 +197,7 @@ func (s Settings) validate() error {
 
 // Proofs say how checkpoints are signed.
 func (s Settings) Proofs() ProofConfig {
-	return ProofConfig{KeyFile: s.CheckpointKey, Chain: s.Chain, Every: s.CheckpointEvery, AfterEvents: s.CheckpointEvents}
+	return ProofConfig{KeyFile: s.CheckpointKey, NewKeys: s.NewCheckpointKey, Chain: s.Chain, Every: s.CheckpointEvery, AfterEvents: s.CheckpointEvents}
 }
 
 // Accept is the loss that is accepted; nil for none. It gives errors marked [ErrSettings].
