@@ -10,6 +10,8 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
+
+	"catenary/internal/answering"
 )
 
 // Headers of an answer's parts.
@@ -32,8 +34,7 @@ const (
 	aliveInterval = time.Second
 )
 
-// answer sends the parts of one answer, in order. It goes past the request's own means: those note an error in the request, which the
-// library reads when the handler has returned, and answers come later, from other goroutines.
+// answer sends the parts of one answer, in order.
 type answer struct {
 	conn  *nats.Conn
 	reply string
@@ -82,7 +83,7 @@ func (a *answer) sendBody(body []byte, stream string) error {
 	}
 	a.part++
 	a.over = stream == streamEnd
-	err := a.publish(nats.Header{headerPart: {strconv.Itoa(a.part)}, headerStream: {stream}}, body)
+	err := answering.Respond(a.conn, a.reply, nats.Header{headerPart: {strconv.Itoa(a.part)}, headerStream: {stream}}, body)
 	return errors.Wrapf(err, "send part %d of the answer", a.part)
 }
 
@@ -98,14 +99,7 @@ func (a *answer) fail(cause error) error {
 	for _, hint := range errors.GetAllHints(cause) {
 		headers[headerHint] = append(headers[headerHint], oneLine(hint))
 	}
-	return errors.Wrap(a.publish(headers, nil), "send why the query failed")
-}
-
-func (a *answer) publish(headers nats.Header, body []byte) error {
-	if a.reply == "" {
-		return nats.ErrMsgNoReply
-	}
-	return a.conn.PublishMsg(&nats.Msg{Subject: a.reply, Header: headers, Data: body})
+	return errors.Wrap(answering.Respond(a.conn, a.reply, headers, nil), "send why the query failed")
 }
 
 // oneLine makes text fit for a header.

@@ -13,6 +13,7 @@ import (
 
 	"catenary/es"
 	"catenary/es/project"
+	"catenary/internal/answering"
 	"catenary/internal/topology"
 )
 
@@ -50,12 +51,8 @@ type Service struct {
 	micro  micro.Service
 	cancel context.CancelFunc
 	ctx    context.Context
-	slots  chan struct{}
+	desk   *answering.Desk
 	verify chan struct{}
-
-	mu      sync.Mutex
-	stopped bool
-	running sync.WaitGroup
 }
 
 // Serve starts answering; when it returns, the server knows that somebody does.
@@ -83,7 +80,7 @@ func newService(c Config) *Service {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	s := &Service{config: c, slots: make(chan struct{}, maxQuestions), verify: make(chan struct{}, maxVerifies)}
+	s := &Service{config: c, desk: answering.NewDesk(maxQuestions), verify: make(chan struct{}, maxVerifies)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -118,16 +115,14 @@ func (s *Service) start(nc *nats.Conn, name, about string, questions []question)
 
 // Stop takes no more questions, ends those that are being answered, and returns when all have ended.
 func (s *Service) Stop() error {
-	s.mu.Lock()
-	s.stopped = true
-	s.mu.Unlock()
+	s.desk.Close()
 	err := s.micro.Stop()
 	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrConnectionDraining) {
 		// The subscriptions went with the connection.
 		err = nil
 	}
 	s.cancel()
-	s.running.Wait()
+	s.desk.Wait()
 	return errors.Wrap(err, "stop answering questions")
 }
 
@@ -135,12 +130,7 @@ func (s *Service) Stop() error {
 func (s *Service) endpoint(nc *nats.Conn, name string, handler func(context.Context, []byte, *answer) error) micro.HandlerFunc {
 	return func(r micro.Request) {
 		a := &answer{conn: nc, reply: r.Reply()}
-		if !s.begin() {
-			s.report(name, a.fail(errors.Mark(errors.Newf("%d questions are being answered; ask again later", maxQuestions), ErrBusy)))
-			return
-		}
-		go func() {
-			defer s.end()
+		if !s.desk.Take() || !s.desk.Go(func() {
 			ctx, cancel := context.WithCancel(s.ctx)
 			defer cancel()
 			alive := sync.WaitGroup{}
@@ -157,29 +147,10 @@ func (s *Service) endpoint(nc *nats.Conn, name string, handler func(context.Cont
 				err = a.fail(err)
 			}
 			s.report(name, err)
-		}()
+		}) {
+			s.report(name, a.fail(errors.Mark(errors.Newf("%d questions are being answered; ask again later", maxQuestions), ErrBusy)))
+		}
 	}
-}
-
-// begin takes a slot. The group grows only while the service is not stopped, so that Stop waits for all.
-func (s *Service) begin() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopped {
-		return false
-	}
-	select {
-	case s.slots <- struct{}{}:
-		s.running.Add(1)
-		return true
-	default:
-		return false
-	}
-}
-
-func (s *Service) end() {
-	<-s.slots
-	s.running.Done()
 }
 
 // keepAlive tells the asker that the service is still at it. An answer that can't be sent shows when its end is sent too.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"sync"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -12,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"catenary/es"
+	"catenary/internal/answering"
 	"catenary/internal/topology"
 )
 
@@ -42,16 +42,12 @@ type Service struct {
 	micro  micro.Service
 	ctx    context.Context
 	cancel context.CancelFunc
-	slots  chan struct{}
-
-	mu      sync.Mutex
-	stopped bool
-	running sync.WaitGroup
+	desk   *answering.Desk
 }
 
 // Serve starts answering; when it returns, the server knows that somebody does.
 func Serve(nc *nats.Conn, version string, log *Log) (*Service, error) {
-	s := &Service{log: log, slots: make(chan struct{}, maxQuestions)}
+	s := &Service{log: log, desk: answering.NewDesk(maxQuestions)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	var err error
 	s.micro, err = micro.AddService(nc, micro.Config{
@@ -62,8 +58,8 @@ func Serve(nc *nats.Conn, version string, log *Log) (*Service, error) {
 		return nil, errors.Wrapf(err, "start the service %s", topology.ProofService)
 	}
 	for name, answer := range map[string]func(context.Context, []byte) (any, error){
-		QuestionCheckpoint: s.checkpoint, QuestionCheckpoints: answering(log.page), QuestionProof: answering(log.proof),
-		QuestionGrowth: answering(log.growth), QuestionRoots: answering(log.roots),
+		QuestionCheckpoint: s.checkpoint, QuestionCheckpoints: answerTo(log.page), QuestionProof: answerTo(log.proof),
+		QuestionGrowth: answerTo(log.growth), QuestionRoots: answerTo(log.roots),
 	} {
 		if err := s.micro.AddEndpoint(name, s.endpoint(nc, answer), micro.WithEndpointSubject(topology.QuerySubject(name))); err != nil {
 			return nil, errors.CombineErrors(errors.Wrapf(err, "serve %s", topology.QuerySubject(name)), s.Stop())
@@ -77,20 +73,18 @@ func Serve(nc *nats.Conn, version string, log *Log) (*Service, error) {
 
 // Stop takes no more questions, ends those that are being answered, and returns when all have ended.
 func (s *Service) Stop() error {
-	s.mu.Lock()
-	s.stopped = true
-	s.mu.Unlock()
+	s.desk.Close()
 	err := s.micro.Stop()
 	if errors.IsAny(err, nats.ErrConnectionClosed, nats.ErrConnectionDraining) {
 		err = nil // the subscriptions went with the connection
 	}
 	s.cancel()
-	s.running.Wait()
+	s.desk.Wait()
 	return errors.Wrapf(err, "stop the service %s", topology.ProofService)
 }
 
-// answering makes an answer to a question of one kind, which is read strictly.
-func answering[Q, A any](answer func(context.Context, Q) (A, error)) func(context.Context, []byte) (any, error) {
+// answerTo makes an answer to a question of one kind, which is read strictly.
+func answerTo[Q, A any](answer func(context.Context, Q) (A, error)) func(context.Context, []byte) (any, error) {
 	return func(ctx context.Context, body []byte) (any, error) {
 		var q Q
 		if len(bytes.TrimSpace(body)) > 0 {
@@ -120,12 +114,7 @@ func (l *Log) growth(ctx context.Context, q GrowthQuestion) (Growth, error) {
 // endpoint takes a question off the subscription at once: a micro service hands over one question at a time.
 func (s *Service) endpoint(nc *nats.Conn, answer func(context.Context, []byte) (any, error)) micro.HandlerFunc {
 	return func(r micro.Request) {
-		if !s.begin() {
-			s.report(refuse(nc, r.Reply(), codeBusy, "too many questions about proofs are being answered; ask again later"))
-			return
-		}
-		go func() {
-			defer s.end()
+		if !s.desk.Take() || !s.desk.Go(func() {
 			ctx, cancel := context.WithTimeout(s.ctx, answerTime)
 			defer cancel()
 			a, err := answer(ctx, r.Data())
@@ -135,44 +124,17 @@ func (s *Service) endpoint(nc *nats.Conn, answer func(context.Context, []byte) (
 			}
 			body, err := json.Marshal(a)
 			if err == nil {
-				err = respond(nc, &nats.Msg{Subject: r.Reply(), Data: body})
+				err = answering.Respond(nc, r.Reply(), nil, body)
 			}
 			s.report(err)
-		}()
+		}) {
+			s.report(refuse(nc, r.Reply(), codeBusy, "too many questions about proofs are being answered; ask again later"))
+		}
 	}
 }
 
 func refuse(nc *nats.Conn, reply, code, why string) error {
-	return respond(nc, &nats.Msg{Subject: reply, Header: nats.Header{micro.ErrorCodeHeader: {code}, micro.ErrorHeader: {why}}})
-}
-
-// respond sends an answer. It goes past the request's own means: those note an error in the request, which the library reads when the
-// handler has returned, and answers come later, from other goroutines.
-func respond(nc *nats.Conn, m *nats.Msg) error {
-	if m.Subject == "" {
-		return nats.ErrMsgNoReply
-	}
-	return nc.PublishMsg(m)
-}
-
-func (s *Service) begin() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopped {
-		return false
-	}
-	select {
-	case s.slots <- struct{}{}:
-		s.running.Add(1)
-		return true
-	default:
-		return false
-	}
-}
-
-func (s *Service) end() {
-	<-s.slots
-	s.running.Done()
+	return answering.Respond(nc, reply, nats.Header{micro.ErrorCodeHeader: {code}, micro.ErrorHeader: {why}}, nil)
 }
 
 // report logs what can't be told to the asker, because the way to them is what failed.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -16,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"catenary/es"
+	"catenary/internal/answering"
 )
 
 const (
@@ -57,18 +57,14 @@ type InboxService struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	service micro.Service
-	storing chan struct{}
-	looking chan struct{}
-
-	mu      sync.Mutex
-	stopped bool
-	running sync.WaitGroup
+	// storing are the commands on their way into the stream, looking the questions that are being answered.
+	storing, looking *answering.Desk
 }
 
 // NewInboxService starts to listen. All commands come in through one endpoint, so that those of one connection are stored in
 // the order they were sent.
 func NewInboxService(ctx context.Context, cfg InboxServiceConfig) (*InboxService, error) {
-	s := &InboxService{cfg: cfg, storing: make(chan struct{}, maxStoring), looking: make(chan struct{}, maxLooking)}
+	s := &InboxService{cfg: cfg, storing: answering.NewDesk(maxStoring), looking: answering.NewDesk(maxLooking)}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	svc, err := micro.AddService(cfg.Conn, micro.Config{
 		Name: cfg.Name, Version: cfg.Version, Description: "Keeps commands until they are done, and tells what became of them.",
@@ -111,23 +107,12 @@ func (s *InboxService) Stop() error {
 	if errors.IsAny(err, nats.ErrConnectionClosed, nats.ErrConnectionDraining) {
 		err = nil // the subscriptions went with the connection
 	}
-	s.mu.Lock()
-	s.stopped = true
-	s.mu.Unlock()
-	s.running.Wait()
+	s.storing.Close()
+	s.looking.Close()
+	s.storing.Wait()
+	s.looking.Wait()
 	s.cancel()
 	return errors.Wrap(err, "stop the inbox service")
-}
-
-// begin counts a piece of work, so that Stop waits for it.
-func (s *InboxService) begin(work func()) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopped {
-		return false
-	}
-	s.running.Go(work)
-	return true
 }
 
 // handle takes a command in. It hands it to the stream before it returns, so that the next comes behind it, and lets another
@@ -154,34 +139,23 @@ func (s *InboxService) handle(req micro.Request) {
 		s.refuse(req, r, c, who, err)
 		return
 	}
-	select {
-	case s.storing <- struct{}{}:
-	default:
-		if req.Reply() != "" {
-			respond(s.cfg.Conn, req, refusal(c, &es.Refusal{Status: es.StatusBusy, Code: "inbox-busy", Message: "too many commands are being stored",
-				Hint: "send it again with the same id in a second"}), s.cfg.Logger)
-			return
-		}
-		// Nobody could be told to come later: the next ones wait.
-		select {
-		case s.storing <- struct{}{}:
-		case <-s.ctx.Done():
-			return
-		}
+	switch {
+	case s.storing.Take():
+	case req.Reply() != "":
+		respond(s.cfg.Conn, req, refusal(c, &es.Refusal{Status: es.StatusBusy, Code: "inbox-busy", Message: "too many commands are being stored",
+			Hint: "send it again with the same id in a second"}), s.cfg.Logger)
+		return
+	case !s.storing.Await(s.ctx): // nobody could be told to come later: the next ones wait
+		return
 	}
 	// No second try by the client library: it would come after the commands that were sent behind it.
 	stored, err := s.cfg.Store.js.PublishMsgAsync(m, jetstream.WithRetryAttempts(0))
 	if err != nil {
-		<-s.storing
+		s.storing.Leave()
 		s.answer(req, refusal(c, storeRefusalOf(err)))
 		return
 	}
-	if !s.begin(func() {
-		defer func() { <-s.storing }()
-		s.answer(req, s.outcome(c, stored))
-	}) {
-		<-s.storing
-	}
+	s.storing.Go(func() { s.answer(req, s.outcome(c, stored)) })
 }
 
 // prepare makes of a request what the stream keeps.
@@ -268,14 +242,7 @@ func (s *InboxService) answering(handler func(context.Context, micro.Request) (a
 			s.cfg.Logger.Warn("question ignored: nobody waits for the answer", "subject", req.Subject(), "reply", req.Reply(), "error", err)
 			return
 		}
-		select {
-		case s.looking <- struct{}{}:
-		default:
-			s.fail(req, &es.Refusal{Status: es.StatusBusy, Code: "busy", Message: "too many questions are being answered", Hint: "ask again in a second"})
-			return
-		}
-		if !s.begin(func() {
-			defer func() { <-s.looking }()
+		if !s.looking.Take() || !s.looking.Go(func() {
 			ctx, cancel := context.WithTimeout(s.ctx, 2*storeTimeout)
 			defer cancel()
 			v, err := handler(ctx, req)
@@ -285,17 +252,15 @@ func (s *InboxService) answering(handler func(context.Context, micro.Request) (a
 			}
 			s.tell(req, v)
 		}) {
-			<-s.looking
+			s.fail(req, &es.Refusal{Status: es.StatusBusy, Code: "busy", Message: "too many questions are being answered", Hint: "ask again in a second"})
 		}
 	}
 }
 
 func (s *InboxService) tell(req micro.Request, v any) {
-	m := nats.NewMsg(req.Reply())
-	m.Header[HeaderContentType] = []string{ContentTypeJSON}
-	var err error
-	if m.Data, err = json.Marshal(v); err == nil {
-		err = s.cfg.Conn.PublishMsg(m)
+	body, err := json.Marshal(v)
+	if err == nil {
+		err = answering.Respond(s.cfg.Conn, req.Reply(), nats.Header{HeaderContentType: {ContentTypeJSON}}, body)
 	}
 	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 		s.cfg.Logger.Warn("answer could not be sent", "subject", req.Subject(), "error", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"catenary/es"
+	"catenary/internal/answering"
 )
 
 // Replies that somebody waits at. A request that crosses accounts comes with a reply of the server's making.
@@ -242,27 +243,26 @@ func inbox(reply string) string {
 
 func (s *Service) respond(req micro.Request, a es.Answer) { respond(s.cfg.Conn, req, a, s.cfg.Logger) }
 
-// respond sends an answer. It goes past the request's own means: those note an error in the request, which the library reads when
-// the handler has returned, and answers come later, from other goroutines.
+// respond sends an answer to whoever waits.
 func respond(conn *nats.Conn, req micro.Request, a es.Answer, log *slog.Logger) {
 	if req.Reply() == "" {
 		return // nobody waits
 	}
-	m := nats.NewMsg(req.Reply())
-	var err error
-	if m.Data, err = json.Marshal(a); err != nil {
+	body, err := json.Marshal(a)
+	if err != nil {
 		log.Error("answer could not be written", "command", a.Command, "error", err)
 		return
 	}
+	headers := nats.Header{}
 	if a.Error != nil && a.Status != es.StatusUnchanged {
-		m.Header[micro.ErrorCodeHeader], m.Header[micro.ErrorHeader] = []string{string(a.Status)}, []string{a.Error.Message}
+		headers[micro.ErrorCodeHeader], headers[micro.ErrorHeader] = []string{string(a.Status)}, []string{a.Error.Message}
 	} else {
-		m.Header[HeaderContentType] = []string{ContentTypeJSON}
+		headers[HeaderContentType] = []string{ContentTypeJSON}
 		if a.Repeated {
-			m.Header[HeaderRepeated] = []string{"1"}
+			headers[HeaderRepeated] = []string{"1"}
 		}
 	}
-	if err = conn.PublishMsg(m); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+	if err = answering.Respond(conn, req.Reply(), headers, body); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 		log.Warn("answer could not be sent", "command", a.Command, "status", a.Status, "error", err)
 	}
 }

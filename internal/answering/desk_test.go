@@ -1,0 +1,80 @@
+package answering_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/goleak"
+
+	"catenary/internal/answering"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestDesk: as many work at once as there are places, the next one waits or is turned away, and the end waits for those that work.
+func TestDesk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := answering.NewDesk(2)
+		finish := make(chan struct{})
+		ended := 0
+		for range 2 {
+			if !d.Take() || !d.Go(func() { <-finish; ended++ }) {
+				t.Fatal("a free place was not given")
+			}
+			synctest.Wait()
+		}
+		if d.Take() {
+			t.Error("a third place was given")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if d.Await(ctx) {
+			t.Error("a third place was given to one that had ended to wait")
+		}
+		waited := make(chan bool)
+		go func() { waited <- d.Await(t.Context()) }()
+		synctest.Wait()
+		finish <- struct{}{}
+		if !<-waited {
+			t.Error("the place that became free was not given to who waited")
+		}
+		d.Leave()
+		if !d.Take() {
+			t.Error("a place that was left is not given again")
+		}
+		d.Close()
+		if d.Go(func() { t.Error("work began on a closed desk") }) {
+			t.Error("a closed desk says that work began")
+		}
+		if !d.Take() {
+			t.Error("the place of work that did not begin is not free")
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			d.Wait()
+		}()
+		synctest.Wait()
+		select {
+		case <-done:
+			t.Error("the end did not wait for what had begun")
+		default:
+		}
+		finish <- struct{}{}
+		<-done
+		if ended != 2 {
+			t.Errorf("%d have ended, want both", ended)
+		}
+	})
+}
+
+func TestRespondToNobody(t *testing.T) {
+	t.Parallel()
+	if err := answering.Respond(nil, "", nil, nil); !errors.Is(err, nats.ErrMsgNoReply) {
+		t.Errorf("it gave %v", err)
+	}
+}
