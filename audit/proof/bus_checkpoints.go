@@ -26,29 +26,15 @@ type StreamCheckpoints struct {
 
 var _ Checkpoints = (*StreamCheckpoints)(nil)
 
-// EnsureCheckpoints makes the stream of checkpoints, or checks that the one that exists keeps them. It gives errors marked
-// [es.ErrUnavailable], and unmarked ones for a stream that is not safe.
+// EnsureCheckpoints makes the stream of checkpoints, or checks that the one that exists keeps them. It gives a
+// [*natsstore.ConfigError] for a stream that is not safe, and errors marked [es.ErrFull] or [es.ErrUnavailable].
 func EnsureCheckpoints(ctx context.Context, nc *nats.Conn, o topology.Options) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return errors.Wrap(err, "stream of checkpoints")
 	}
-	ctx, cancel := context.WithTimeout(ctx, 6*requestTimeout)
-	defer cancel()
-	want := topology.Checkpoints(o)
-	stream, err := js.Stream(ctx, want.Name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = streams.Create(ctx, js, want)
-	}
-	if err != nil {
-		return natsstore.ReadError(errors.Wrapf(err, "create stream %s", want.Name))
-	}
-	found := stream.CachedInfo().Config
-	if !found.DenyDelete || !found.DenyPurge || found.Storage != want.Storage || found.Replicas < want.Replicas || found.MaxAge != 0 {
-		return errors.Newf("stream %s may lose checkpoints: it must refuse deletes and purges, keep them in files on at least %d servers, and have no limit of age; update it, or use another server",
-			want.Name, want.Replicas)
-	}
-	return nil
+	_, err = streams.Ensure(ctx, js, streams.Plan{Want: topology.Checkpoints(o), Keeps: "checkpoints", Kind: natsstore.EnsureError})
+	return err
 }
 
 // OpenCheckpoints gives access to the stream of checkpoints, which [EnsureCheckpoints] has made. It gives errors marked

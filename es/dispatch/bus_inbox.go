@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
@@ -27,9 +26,6 @@ type InboxStreams struct {
 	// Receipts is the stream behind the bucket of receipts, with one value of each key.
 	Receipts jetstream.StreamConfig
 }
-
-// prepareTimeout bounds the making of a stream, which takes milliseconds, and with replicas a second or two.
-const prepareTimeout = 30 * time.Second
 
 // InboxStore is what the inbox keeps: what waits, what is parked, and the receipts. Make it with [OpenInbox].
 type InboxStore struct {
@@ -62,48 +58,7 @@ func OpenInbox(ctx context.Context, nc *nats.Conn, streams InboxStreams) (*Inbox
 
 // ensureStream makes a stream, or checks the one that exists. A size limit that is lower than asked for is raised.
 func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
-	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
-	defer cancel()
-	stream, err := js.Stream(ctx, want.Name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = streams.Create(ctx, js, want)
-	}
-	if err != nil {
-		return nil, errors.Mark(errors.Wrapf(err, "create stream %s", want.Name), es.ErrUnavailable)
-	}
-	found := stream.CachedInfo().Config
-	for _, f := range []struct {
-		field           string
-		expected, found any
-		holds           bool
-	}{
-		{"Subjects", want.Subjects, found.Subjects, fmt.Sprint(want.Subjects) == fmt.Sprint(found.Subjects)},
-		{"Retention", want.Retention, found.Retention, found.Retention == want.Retention},
-		{"Discard", want.Discard, found.Discard, found.Discard == want.Discard},
-		{"Storage", want.Storage, found.Storage, found.Storage == want.Storage},
-		{"Replicas", fmt.Sprint("at least ", want.Replicas), found.Replicas, found.Replicas >= want.Replicas},
-		{"MaxMsgsPerSubject", want.MaxMsgsPerSubject, found.MaxMsgsPerSubject, max(found.MaxMsgsPerSubject, 0) == max(want.MaxMsgsPerSubject, 0)},
-		{"MaxMsgs", "no limit", found.MaxMsgs, found.MaxMsgs <= 0},
-		{"MaxAge", want.MaxAge, found.MaxAge, found.MaxAge == want.MaxAge},
-		{"PersistMode", jetstream.DefaultPersistMode, found.PersistMode, found.PersistMode == jetstream.DefaultPersistMode},
-		{"AllowDirect", false, found.AllowDirect, !found.AllowDirect},
-		{"NoAck", false, found.NoAck, !found.NoAck},
-		{"Sealed", false, found.Sealed, !found.Sealed},
-		{"Mirror", "none", found.Mirror, found.Mirror == nil},
-		{"Sources", "none", len(found.Sources), len(found.Sources) == 0},
-		{"SubjectTransform", "none", found.SubjectTransform, found.SubjectTransform == nil},
-	} {
-		if !f.holds {
-			return nil, errors.Newf("stream %s has %s %v, expected %v: it is not safe to keep commands in; update it, or use another server", want.Name, f.field, f.found, f.expected)
-		}
-	}
-	if found.MaxBytes >= 0 && found.MaxBytes < want.MaxBytes {
-		found.MaxBytes = want.MaxBytes
-		if stream, err = js.UpdateStream(ctx, found); err != nil {
-			return nil, errors.Mark(errors.Wrapf(err, "raise the limit of stream %s to %d bytes", want.Name, want.MaxBytes), es.ErrUnavailable)
-		}
-	}
-	return stream, nil
+	return streams.Ensure(ctx, js, streams.Plan{Want: want, Keeps: "commands", Kind: func(err error) error { return errors.Mark(err, es.ErrUnavailable) }})
 }
 
 func subjectPrefix(c jetstream.StreamConfig) string { return strings.TrimSuffix(c.Subjects[0], ">") }

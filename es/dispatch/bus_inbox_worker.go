@@ -13,6 +13,9 @@ import (
 	"catenary/es"
 )
 
+// prepareTimeout bounds the making of the consumer, which takes milliseconds, and with replicas a second or two.
+const prepareTimeout = 30 * time.Second
+
 // Waits of a worker.
 const (
 	// storeTimeout bounds one call to the store, which takes milliseconds.

@@ -61,25 +61,14 @@ func EnsureSnapshots(ctx context.Context, nc *nats.Conn, options topology.Option
 		return errors.Wrap(err, "snapshots")
 	}
 	want := topology.Snapshots(options)
-	stream, err := js.Stream(ctx, want.Name)
-	if isCode(err, jetstream.JSErrCodeStreamNotFound) {
-		stream, err = streams.Create(ctx, js, want)
-	}
-	if err != nil {
-		return ensureError(errors.Wrapf(err, "create object bucket %s", topology.ObjectsSnapshots))
-	}
-	found := stream.CachedInfo().Config
-	if !slices.Equal(found.Subjects, want.Subjects) || !found.AllowRollup {
-		return errors.Newf("stream %s has the subjects %q and rollup %v: it can't hold snapshots; delete it, and the writer makes another", want.Name, found.Subjects, found.AllowRollup)
-	}
-	if found.MaxBytes < 0 || found.MaxBytes >= want.MaxBytes {
+	_, err = streams.Ensure(ctx, js, streams.Plan{Want: want, Kind: ensureError, Check: func(found jetstream.StreamConfig) error {
+		// What else it is does not matter: it is safe to lose.
+		if !slices.Equal(found.Subjects, want.Subjects) || !found.AllowRollup {
+			return errors.Newf("stream %s has the subjects %q and rollup %v: it can't hold snapshots; delete it, and the writer makes another", want.Name, found.Subjects, found.AllowRollup)
+		}
 		return nil
-	}
-	found.MaxBytes = want.MaxBytes
-	if _, err := js.UpdateStream(ctx, found); err != nil {
-		return ensureError(errors.Wrapf(err, "raise the limit of object bucket %s to %d bytes", topology.ObjectsSnapshots, want.MaxBytes))
-	}
-	return nil
+	}})
+	return err
 }
 
 // OpenSnapshots gives the snapshots in the object bucket that [EnsureSnapshots] has made. The connection stays the caller's. It

@@ -12,6 +12,8 @@ import (
 
 	"catenary/es"
 	"catenary/internal/answers"
+	"catenary/internal/streams"
+	"catenary/internal/topology"
 )
 
 // Store is an [es.Store] over one JetStream stream, safe for use by many goroutines. Make it with [Open].
@@ -70,7 +72,8 @@ func Open(ctx context.Context, nc *nats.Conn, config Config) (*Store, error) {
 		return nil, readError(errors.Wrapf(err, "open event stream %s", config.Stream))
 	}
 	found := s.stream.CachedInfo().Config
-	if err := checkSafe(found); err != nil {
+	// How many servers hold it is for whoever makes it to check.
+	if err := streams.Check(keepsEvents, topology.Events(topology.Options{}), found); err != nil {
 		return nil, err
 	}
 	s.learn(found)

@@ -1,0 +1,77 @@
+package streams
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ConfigError says that a stream exists whose configuration could lose, change or reorder what is kept in it.
+type ConfigError struct {
+	Stream string
+	// Keeps says what is kept in it, such as events.
+	Keeps           string
+	Field           string
+	Expected, Found string
+}
+
+func (e *ConfigError) Error() string {
+	return fmt.Sprintf("stream %s has %s %s, expected %s: it is not safe to keep %s in; update the stream, or use another server",
+		e.Stream, e.Field, e.Found, e.Expected, e.Keeps)
+}
+
+// Check compares a stream with the one that is wanted in all that what is kept in it rests on: nothing is dropped, deleted, rewritten or
+// taken in by another way than is wanted, and reads come from the leader. A stream may do more for safety than is wanted, and have more
+// room. It gives a [*ConfigError].
+func Check(keeps string, want, found jetstream.StreamConfig) error {
+	for _, f := range []struct {
+		field           string
+		expected, found any
+		holds           bool
+	}{
+		{"Subjects", want.Subjects, found.Subjects, slices.Equal(want.Subjects, found.Subjects)},
+		{"Retention", want.Retention, found.Retention, found.Retention == want.Retention},
+		{"Discard", want.Discard, found.Discard, found.Discard == want.Discard},
+		{"Storage", want.Storage, found.Storage, found.Storage == want.Storage},
+		{"Replicas", fmt.Sprint("at least ", want.Replicas), found.Replicas, found.Replicas >= want.Replicas},
+		{"PersistMode", want.PersistMode, found.PersistMode, found.PersistMode == want.PersistMode || found.PersistMode == jetstream.DefaultPersistMode},
+		{"MaxMsgsPerSubject", limit(want.MaxMsgsPerSubject), limit(found.MaxMsgsPerSubject), max(found.MaxMsgsPerSubject, 0) == max(want.MaxMsgsPerSubject, 0)},
+		{"MaxMsgs", "no limit", found.MaxMsgs, found.MaxMsgs <= 0},
+		{"MaxAge", want.MaxAge, found.MaxAge, found.MaxAge == want.MaxAge},
+		// Without a limit a full disk takes the server down.
+		{"MaxBytes", "a limit", found.MaxBytes, found.MaxBytes > 0},
+		{"FirstSeq", "1", found.FirstSeq, found.FirstSeq <= 1},
+		// Ids kept for longer cost memory by the second, and a start that reads all of them.
+		{"Duplicates", want.Duplicates, found.Duplicates, want.Duplicates == 0 || found.Duplicates <= want.Duplicates},
+		{"DenyDelete", want.DenyDelete, found.DenyDelete, found.DenyDelete == want.DenyDelete},
+		{"DenyPurge", want.DenyPurge, found.DenyPurge, found.DenyPurge == want.DenyPurge},
+		{"AllowRollup", want.AllowRollup, found.AllowRollup, found.AllowRollup == want.AllowRollup},
+		{"AllowDirect", want.AllowDirect, found.AllowDirect, found.AllowDirect == want.AllowDirect},
+		{"AllowAtomicPublish", want.AllowAtomicPublish, found.AllowAtomicPublish, found.AllowAtomicPublish || !want.AllowAtomicPublish},
+		{"AllowMsgTTL", false, found.AllowMsgTTL, !found.AllowMsgTTL},
+		{"AllowMsgSchedules", false, found.AllowMsgSchedules, !found.AllowMsgSchedules},
+		{"AllowMsgCounter", false, found.AllowMsgCounter, !found.AllowMsgCounter},
+		{"SubjectDeleteMarkerTTL", "none", found.SubjectDeleteMarkerTTL, found.SubjectDeleteMarkerTTL == 0},
+		{"NoAck", false, found.NoAck, !found.NoAck},
+		{"Sealed", false, found.Sealed, !found.Sealed},
+		{"Mirror", "none", found.Mirror, found.Mirror == nil},
+		{"Sources", "none", len(found.Sources), len(found.Sources) == 0},
+		{"RePublish", want.RePublish, found.RePublish, found.RePublish == nil || reflect.DeepEqual(found.RePublish, want.RePublish)},
+		{"SubjectTransform", "none", found.SubjectTransform, found.SubjectTransform == nil},
+	} {
+		if !f.holds {
+			return &ConfigError{Stream: found.Name, Keeps: keeps, Field: f.field, Expected: fmt.Sprint(f.expected), Found: fmt.Sprint(f.found)}
+		}
+	}
+	return nil
+}
+
+// limit shows a number that is no limit when it is not above zero.
+func limit(n int64) any {
+	if n <= 0 {
+		return "no limit"
+	}
+	return n
+}
