@@ -2,26 +2,17 @@ package main
 
 import (
 	"context"
-	"io"
 	"log/slog"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/nats-io/nats.go"
 
 	"catenary/internal/run"
 )
 
-// Main is one run of the program, and all it touches.
-type Main struct {
-	Args   []string
-	Env    func(name string) string
-	Stderr io.Writer
-}
+func main() { program().Exec() }
 
-// Run runs a projector until the context ends, and gives the exit code.
-func (m Main) Run(ctx context.Context) int {
+// program runs a projector.
+func program() run.Program {
 	return run.Program{
 		Name:  "projector",
 		About: "Projector folds the event stream into the buckets of the chain.",
@@ -39,12 +30,5 @@ func (m Main) Run(ctx context.Context) int {
 			}
 			return run.Projector(ctx, nc, c)
 		},
-	}.Main(ctx, m.Args, m.Env, m.Stderr)
-}
-
-func main() {
-	// A second signal ends the process at once.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	os.Exit(Main{Args: os.Args[1:], Env: os.Getenv, Stderr: os.Stderr}.Run(ctx))
+	}
 }

@@ -2,11 +2,7 @@ package main
 
 import (
 	"context"
-	"io"
 	"log/slog"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/nats-io/nats.go"
 
@@ -14,15 +10,10 @@ import (
 	"catenary/internal/run"
 )
 
-// Main is one run of the program, and all it touches.
-type Main struct {
-	Args   []string
-	Env    func(name string) string
-	Stderr io.Writer
-}
+func main() { program().Exec() }
 
-// Run runs a writer until the context ends, and gives the exit code.
-func (m Main) Run(ctx context.Context) int {
+// program runs a writer.
+func program() run.Program {
 	return run.Program{
 		Name:  "writer",
 		About: "Writer decides commands and appends their events to the event stream.",
@@ -37,12 +28,5 @@ func (m Main) Run(ctx context.Context) int {
 				Logger:     log, DiscardSnapshots: s.DiscardSnapshots, Accept: accept,
 			})
 		},
-	}.Main(ctx, m.Args, m.Env, m.Stderr)
-}
-
-func main() {
-	// A second signal ends the process at once.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	os.Exit(Main{Args: os.Args[1:], Env: os.Getenv, Stderr: os.Stderr}.Run(ctx))
+	}
 }

@@ -27,10 +27,8 @@ func TestMainAnswers(t *testing.T) {
 	var talk bytes.Buffer
 	code := make(chan int, 1)
 	go func() {
-		code <- Main{
-			Args: []string{"--event-store-bytes", "100000000", "--bucket-bytes", "10000000"}, Stderr: &talk,
-			Env: func(name string) string { return map[string]string{"NATS_URL": bus.URL()}[name] },
-		}.Run(ctx)
+		env := func(name string) string { return map[string]string{"NATS_URL": bus.URL()}[name] }
+		code <- program().Main(ctx, []string{"--event-store-bytes", "100000000", "--bucket-bytes", "10000000"}, env, &talk)
 	}()
 	info := micro.Info{}
 	poll(t, "an answer", func() bool {
@@ -73,7 +71,7 @@ func poll(t *testing.T, what string, so func() bool) {
 func TestMainRefusesSettings(t *testing.T) {
 	t.Parallel()
 	var talk bytes.Buffer
-	code := Main{Args: []string{"--durability", "none"}, Env: func(string) string { return "" }, Stderr: &talk}.Run(t.Context())
+	code := program().Main(t.Context(), []string{"--durability", "none"}, func(string) string { return "" }, &talk)
 	if code != 2 || !bytes.Contains(talk.Bytes(), []byte("durability")) {
 		t.Errorf("it ends with %d and says %q, want 2 and the setting", code, talk.String())
 	}

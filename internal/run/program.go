@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -35,6 +38,14 @@ type Program struct {
 	Name, About string
 	// Part runs until the context ends, as [Writer] and [Projector] do.
 	Part func(ctx context.Context, nc *nats.Conn, s Settings, log *slog.Logger) error
+}
+
+// Exec runs the program as the process it is, until SIGINT or SIGTERM tells it to stop, and ends the process with its exit code. A second
+// signal ends the process at once.
+func (p Program) Exec() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(p.Main(ctx, os.Args[1:], os.Getenv, os.Stderr))
 }
 
 // Main runs the program and gives its exit code: 0 when the context has ended, 1 when the part can't go on, 2 for settings
