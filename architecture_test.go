@@ -62,7 +62,7 @@ var importTable = []row{
 
 	// The domain-free core. es imports nothing of ours; what lies below it is built on it.
 	{dir: "es"},
-	{dir: "es/dispatch", imports: []string{"es", "internal/answering", "internal/streams"}, bus: busFiles},
+	{dir: "es/dispatch", imports: []string{"es", "internal/desk", "internal/streams"}, bus: busFiles},
 	{dir: "es/project", imports: []string{"es"}},
 	{dir: "es/project/projecttest", imports: []string{"es", "es/memstore", "es/project"}, harness: true},
 	{dir: "es/process", imports: []string{"es"}},
@@ -91,11 +91,11 @@ var importTable = []row{
 	// The times that people write; whoever answers questions is given moments.
 	{dir: "audit/when", imports: []string{"internal/spelling"}, pure: true},
 	{dir: "audit/export", imports: []string{"audit", "events", "es"}},
-	{dir: "audit", imports: []string{"chain", "events", "es", "es/project", "internal/answering", "internal/topology"}, bus: anyFile},
+	{dir: "audit", imports: []string{"chain", "events", "es", "es/project", "internal/desk", "internal/topology"}, bus: anyFile},
 	// One more place that the folds of events go to, and no other way of folding them.
 	{dir: "audit/store", imports: []string{"audit", "projections", "chain", "events", "es", "es/project"}},
 
-	{dir: "audit/proof", imports: []string{"es", "es/natsstore", "internal/answering", "internal/ndjson", "internal/streams", "internal/topology"}, bus: busFiles},
+	{dir: "audit/proof", imports: []string{"es", "es/natsstore", "internal/desk", "internal/ndjson", "internal/streams", "internal/topology"}, bus: busFiles},
 
 	// What acts: through commands only.
 	{dir: "rollout", imports: []string{"audit", "chain", "events", "commands", "es", "es/dispatch", "es/process", "rollout/plan", "rollout/strategy"}},
@@ -114,7 +114,7 @@ var importTable = []row{
 	{dir: "internal/streams", bus: anyFile},
 	{dir: "internal/pull", bus: anyFile},
 	{dir: "internal/answers", bus: anyFile},
-	{dir: "internal/answering", bus: anyFile},
+	{dir: "internal/desk", bus: anyFile},
 	{dir: "internal/natsconn", bus: anyFile},
 	{dir: "internal/telemetry"},
 	{dir: "internal/hammer", imports: []string{"commands", "events", "es", "es/dispatch"}},

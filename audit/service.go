@@ -13,7 +13,7 @@ import (
 
 	"catenary/es"
 	"catenary/es/project"
-	"catenary/internal/answering"
+	"catenary/internal/desk"
 	"catenary/internal/topology"
 )
 
@@ -51,7 +51,7 @@ type Service struct {
 	micro  micro.Service
 	cancel context.CancelFunc
 	ctx    context.Context
-	desk   *answering.Desk
+	desk   *desk.Desk
 	verify chan struct{}
 }
 
@@ -80,7 +80,7 @@ func newService(c Config) *Service {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	s := &Service{config: c, desk: answering.NewDesk(maxQuestions), verify: make(chan struct{}, maxVerifies)}
+	s := &Service{config: c, desk: desk.New(maxQuestions), verify: make(chan struct{}, maxVerifies)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"catenary/es"
-	"catenary/internal/answering"
+	"catenary/internal/desk"
 	"catenary/internal/topology"
 )
 
@@ -42,12 +42,12 @@ type Service struct {
 	micro  micro.Service
 	ctx    context.Context
 	cancel context.CancelFunc
-	desk   *answering.Desk
+	desk   *desk.Desk
 }
 
 // Serve starts answering; when it returns, the server knows that somebody does.
 func Serve(nc *nats.Conn, version string, log *Log) (*Service, error) {
-	s := &Service{log: log, desk: answering.NewDesk(maxQuestions)}
+	s := &Service{log: log, desk: desk.New(maxQuestions)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	var err error
 	s.micro, err = micro.AddService(nc, micro.Config{
@@ -58,8 +58,8 @@ func Serve(nc *nats.Conn, version string, log *Log) (*Service, error) {
 		return nil, errors.Wrapf(err, "start the service %s", topology.ProofService)
 	}
 	for name, answer := range map[string]func(context.Context, []byte) (any, error){
-		QuestionCheckpoint: s.checkpoint, QuestionCheckpoints: answerTo(log.page), QuestionProof: answerTo(log.proof),
-		QuestionGrowth: answerTo(log.growth), QuestionRoots: answerTo(log.roots),
+		QuestionCheckpoint: s.checkpoint, QuestionCheckpoints: answering(log.page), QuestionProof: answering(log.proof),
+		QuestionGrowth: answering(log.growth), QuestionRoots: answering(log.roots),
 	} {
 		if err := s.micro.AddEndpoint(name, s.endpoint(nc, answer), micro.WithEndpointSubject(topology.QuerySubject(name))); err != nil {
 			return nil, errors.CombineErrors(errors.Wrapf(err, "serve %s", topology.QuerySubject(name)), s.Stop())
@@ -83,8 +83,8 @@ func (s *Service) Stop() error {
 	return errors.Wrapf(err, "stop the service %s", topology.ProofService)
 }
 
-// answerTo makes an answer to a question of one kind, which is read strictly.
-func answerTo[Q, A any](answer func(context.Context, Q) (A, error)) func(context.Context, []byte) (any, error) {
+// answering makes an answer to a question of one kind, which is read strictly.
+func answering[Q, A any](answer func(context.Context, Q) (A, error)) func(context.Context, []byte) (any, error) {
 	return func(ctx context.Context, body []byte) (any, error) {
 		var q Q
 		if len(bytes.TrimSpace(body)) > 0 {
@@ -124,7 +124,7 @@ func (s *Service) endpoint(nc *nats.Conn, answer func(context.Context, []byte) (
 			}
 			body, err := json.Marshal(a)
 			if err == nil {
-				err = answering.Respond(nc, r.Reply(), nil, body)
+				err = desk.Respond(nc, r.Reply(), nil, body)
 			}
 			s.report(err)
 		}) {
@@ -134,7 +134,7 @@ func (s *Service) endpoint(nc *nats.Conn, answer func(context.Context, []byte) (
 }
 
 func refuse(nc *nats.Conn, reply, code, why string) error {
-	return answering.Respond(nc, reply, nats.Header{micro.ErrorCodeHeader: {code}, micro.ErrorHeader: {why}}, nil)
+	return desk.Respond(nc, reply, nats.Header{micro.ErrorCodeHeader: {code}, micro.ErrorHeader: {why}}, nil)
 }
 
 // report logs what can't be told to the asker, because the way to them is what failed.

@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"catenary/es"
-	"catenary/internal/answering"
+	"catenary/internal/desk"
 )
 
 const (
@@ -58,13 +58,13 @@ type InboxService struct {
 	cancel  context.CancelFunc
 	service micro.Service
 	// storing are the commands on their way into the stream, looking the questions that are being answered.
-	storing, looking *answering.Desk
+	storing, looking *desk.Desk
 }
 
 // NewInboxService starts to listen. All commands come in through one endpoint, so that those of one connection are stored in
 // the order they were sent.
 func NewInboxService(ctx context.Context, cfg InboxServiceConfig) (*InboxService, error) {
-	s := &InboxService{cfg: cfg, storing: answering.NewDesk(maxStoring), looking: answering.NewDesk(maxLooking)}
+	s := &InboxService{cfg: cfg, storing: desk.New(maxStoring), looking: desk.New(maxLooking)}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	svc, err := micro.AddService(cfg.Conn, micro.Config{
 		Name: cfg.Name, Version: cfg.Version, Description: "Keeps commands until they are done, and tells what became of them.",
@@ -260,7 +260,7 @@ func (s *InboxService) answering(handler func(context.Context, micro.Request) (a
 func (s *InboxService) tell(req micro.Request, v any) {
 	body, err := json.Marshal(v)
 	if err == nil {
-		err = answering.Respond(s.cfg.Conn, req.Reply(), nats.Header{HeaderContentType: {ContentTypeJSON}}, body)
+		err = desk.Respond(s.cfg.Conn, req.Reply(), nats.Header{HeaderContentType: {ContentTypeJSON}}, body)
 	}
 	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 		s.cfg.Logger.Warn("answer could not be sent", "subject", req.Subject(), "error", err)

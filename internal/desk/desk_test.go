@@ -1,4 +1,4 @@
-package answering_test
+package desk_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
 
-	"catenary/internal/answering"
+	"catenary/internal/desk"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestDesk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := answering.NewDesk(2)
+		d := desk.New(2)
 		finish := make(chan struct{})
 		ended := 0
 		for range 2 {
@@ -74,7 +74,7 @@ func TestDesk(t *testing.T) {
 
 func TestRespondToNobody(t *testing.T) {
 	t.Parallel()
-	if err := answering.Respond(nil, "", nil, nil); !errors.Is(err, nats.ErrMsgNoReply) {
+	if err := desk.Respond(nil, "", nil, nil); !errors.Is(err, nats.ErrMsgNoReply) {
 		t.Errorf("it gave %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package answering
+package desk
 
 import (
 	"context"
@@ -15,8 +15,8 @@ type Desk struct {
 	working sync.WaitGroup
 }
 
-// NewDesk gives a desk with so many places.
-func NewDesk(places int) *Desk { return &Desk{places: make(chan struct{}, places)} }
+// New gives a desk with so many places.
+func New(places int) *Desk { return &Desk{places: make(chan struct{}, places)} }
 
 // Take takes a place if one is free.
 func (d *Desk) Take() bool {

@@ -1,4 +1,4 @@
-package answering
+package desk
 
 import "github.com/nats-io/nats.go"
 
