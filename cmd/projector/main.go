@@ -3,16 +3,17 @@ package main
 import (
 	"context"
 	"log/slog"
+	"os"
 
 	"github.com/nats-io/nats.go"
 
 	"catenary/internal/run"
 )
 
-func main() { program().Exec() }
+func main() { program(os.Getenv).Exec() }
 
-// program runs a projector.
-func program() run.Program {
+// program runs a projector, which takes from the environment who makes the mirrors.
+func program(env func(name string) string) run.Program {
 	return run.Program{
 		Name:  "projector",
 		About: "Projector folds the event stream into the buckets of the chain.",
@@ -20,7 +21,7 @@ func program() run.Program {
 			c := run.ProjectorConfig{
 				Streams: s.Streams(), AuditFile: s.Audit, Proofs: s.Proofs(), Logger: log, Ready: func() { log.Info("queries are answered") },
 			}
-			mirrors, err := s.ConnectMirrors(ctx, "catenary projector, mirrors", m.Env, log)
+			mirrors, err := s.ConnectMirrors(ctx, "catenary projector, mirrors", env, log)
 			if err != nil {
 				return err
 			}

@@ -33,7 +33,7 @@ func TestMainAnswers(t *testing.T) {
 	code := make(chan int, 1)
 	go func() {
 		env := func(name string) string { return map[string]string{"NATS_URL": bus.URL()}[name] }
-		code <- program().Main(ctx, []string{"--event-store-bytes", "100000000", "--bucket-bytes", "10000000"}, env, &talk)
+		code <- program(env).Main(ctx, []string{"--event-store-bytes", "100000000", "--bucket-bytes", "10000000"}, env, &talk)
 	}()
 	info := micro.Info{}
 	poll(t, "an answer", func() bool {
@@ -76,7 +76,8 @@ func poll(t *testing.T, what string, so func() bool) {
 func TestMainRefusesSettings(t *testing.T) {
 	t.Parallel()
 	var talk bytes.Buffer
-	code := program().Main(t.Context(), []string{"--durability", "none"}, func(string) string { return "" }, &talk)
+	unset := func(string) string { return "" }
+	code := program(unset).Main(t.Context(), []string{"--durability", "none"}, unset, &talk)
 	if code != 2 || !bytes.Contains(talk.Bytes(), []byte("durability")) {
 		t.Errorf("it ends with %d and says %q, want 2 and the setting", code, talk.String())
 	}
