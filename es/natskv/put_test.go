@@ -198,7 +198,7 @@ func TestPutAllStoresInOrder(t *testing.T) {
 	ctx := bounded(t)
 	var pending []es.Pending
 	var want []project.Placed
-	for i := range 200 {
+	for i := range 70 {
 		after := uint64(len(want))
 		values := placed(after, 1+i%b.MaxGroup(), "a")
 		want = append(want, values...)
