@@ -3,7 +3,6 @@ package natskv
 import (
 	"context"
 	"iter"
-	"strconv"
 	"strings"
 
 	"github.com/cockroachdb/errors"
@@ -106,9 +105,4 @@ func (k *KeyValue) Watch(ctx context.Context, filter ...string) iter.Seq2[Record
 			}
 		}
 	}
-}
-
-// expectLast guards a message by the stream's last sequence.
-func expectLast(m *nats.Msg, last uint64) {
-	m.Header[jetstream.ExpectedLastSeqHeader] = []string{strconv.FormatUint(last, 10)}
 }
