@@ -98,8 +98,12 @@ var importTable = []row{
 	{dir: "audit/proof", imports: []string{"es", "es/natsstore", "internal/desk", "internal/ndjson", "internal/streams", "internal/topology"}, bus: busFiles},
 
 	// What acts: through commands only.
-	{dir: "rollout", imports: []string{"audit", "chain", "events", "commands", "es", "es/dispatch", "es/process", "rollout/plan", "rollout/strategy"}},
+	{dir: "rollout", imports: []string{"audit", "chain", "events", "commands", "es", "es/dispatch", "rollout/plan", "rollout/strategy", "rollout/walk"}},
 	{dir: "rollout/strategy", imports: []string{"events"}},
+	// The engine's decisions: the same for the same events, so that a second engine is the first one.
+	{dir: "rollout/walk", imports: []string{"commands", "events", "es"}, pure: true},
+	// The writer's decisions and the engine's beside each other, without a bus.
+	{dir: "rollout/stage", imports: []string{"aggregates", "rollout/walk", "commands", "events", "es"}, harness: true},
 	{dir: "rollout/plan", imports: []string{"chain", "commands", "events", "es", "rollout/strategy"}},
 	{dir: "agent", imports: []string{"audit", "chain", "events", "commands", "es", "es/dispatch"}, bus: anyFile},
 	{dir: "agent/*", imports: []string{"agent", "chain", "events", "commands", "es"}, bus: anyFile},
