@@ -103,7 +103,7 @@ var importTable = []row{
 	// The engine's decisions: the same for the same events, so that a second engine is the first one.
 	{dir: "rollout/walk", imports: []string{"commands", "events", "es"}, pure: true},
 	// The writer's decisions and the engine's beside each other, without a bus.
-	{dir: "rollout/stage", imports: []string{"aggregates", "rollout/walk", "commands", "events", "es"}, harness: true},
+	{dir: "rollout/stage", imports: []string{"aggregates", "rollout/walk", "internal/hammer", "commands", "events", "es"}, harness: true},
 	{dir: "rollout/plan", imports: []string{"chain", "commands", "events", "es", "rollout/strategy"}},
 	{dir: "agent", imports: []string{"audit", "chain", "events", "commands", "es", "es/dispatch"}, bus: anyFile},
 	{dir: "agent/*", imports: []string{"agent", "chain", "events", "commands", "es"}, bus: anyFile},

@@ -38,7 +38,7 @@ func testMain(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	binaries = filepath.Join(dir, "bin")
-	build := exec.Command("go", "build", "-o", binaries+string(filepath.Separator), "../cmd/catenary", "../cmd/writer", "../cmd/projector")
+	build := exec.Command("go", "build", "-o", binaries+string(filepath.Separator), "../cmd/catenary", "../cmd/writer", "../cmd/projector", "../cmd/engine")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build the binaries: %v\n%s", err, out)

@@ -34,10 +34,10 @@ const (
 func startWriter(t *testing.T, url string) *running { return startPart(t, "writer", url) }
 
 // startPart starts one of the binaries that run a part of the chain against a server.
-func startPart(t *testing.T, name, url string) *running {
+func startPart(t *testing.T, name, url string, more ...string) *running {
 	t.Helper()
 	r := &running{talk: &lockedBuffer{}, ended: make(chan struct{})}
-	r.cmd = exec.Command(filepath.Join(binaries, name), "--durability", "interval", "--event-store-bytes", "100000000", "--bucket-bytes", "10000000")
+	r.cmd = exec.Command(filepath.Join(binaries, name), append([]string{"--durability", "interval", "--event-store-bytes", "100000000", "--bucket-bytes", "10000000"}, more...)...)
 	r.cmd.Env = quietEnv(binaries, url)
 	r.cmd.Stderr = r.talk
 	if err := r.cmd.Start(); err != nil {

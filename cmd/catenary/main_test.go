@@ -33,7 +33,7 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if shared, err = startUp("--store", dir, "--durability", "interval"); err != nil {
+	if shared, err = startUp("--store", dir, "--durability", "interval", "--no-engine"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

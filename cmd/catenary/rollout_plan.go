@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/errors"
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"catenary/audit/when"
@@ -235,7 +234,7 @@ func (a *app) plan(cmd *cobra.Command, p *planFlags, fill func(context.Context, 
 			ID: p.id, Reason: p.reason, Supersedes: p.supersedes, Now: a.Now().UTC(), AllowMissing: p.allowMissing,
 		}
 		if r.ID == "" {
-			r.ID = rolloutID(r.Now)
+			r.ID = plan.NewID(r.Now)
 		}
 		if facts, err = fill(ctx, s, facts, &r); err != nil {
 			return err
@@ -317,9 +316,4 @@ func explained(err error) error {
 		return errors.Mark(err, errRefused)
 	}
 	return err
-}
-
-// rolloutID gives an id that says when it was made, and that two who plan at once don't share.
-func rolloutID(now time.Time) string {
-	return now.Format("20060102-150405") + "-" + uuid.NewString()[:4]
 }

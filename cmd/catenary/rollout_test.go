@@ -39,7 +39,7 @@ func file(t *testing.T, name, text string) string {
 // TestRollouts has a chain of its own: freezes of other tests would hold what is planned here.
 func TestRollouts(t *testing.T) {
 	t.Parallel()
-	u := started(t, "--store", t.TempDir(), "--durability", "interval", "--no-audit")
+	u := started(t, "--store", t.TempDir(), "--durability", "interval", "--no-audit", "--no-engine")
 	for name, test := range map[string]func(*testing.T, caller){
 		"by hand": rolloutByHand, "back to a moment": planBackToAMoment, "from a commit": planFromACommit, "refused": plansThatAreRefused,
 	} {

@@ -24,7 +24,7 @@ import (
 	"catenary/internal/run"
 )
 
-const upHelp = `Up runs a whole chain in one process: server, writer, projector and the copies that people read.
+const upHelp = `Up runs a whole chain in one process: server, writer, projector, rollout engine and the copies that people read.
 
 When it can be used it prints one JSON line: {"ready":true,"nats":URL,"store":DIR}. It ends with ^C. On loopback whoever
 may use this machine may use the chain; beyond it, up makes a user and a password, and says in which file they are. Clients take
@@ -49,6 +49,7 @@ type upConfig struct {
 	store, listen, durability string
 	audit                     string
 	noAudit, demo, verbose    bool
+	noEngine                  bool
 	discardSnapshots          bool
 	chain, checkpointKey      string
 	newCheckpointKey          string
@@ -69,6 +70,7 @@ func (a *app) upCommand() *cobra.Command {
 	flags.StringVar(&c.audit, "audit", "", "the `file` of the audit store, which answers questions about the past (default "+run.AuditFile+" in the store directory)")
 	flags.BoolVar(&c.noAudit, "no-audit", false, "keep no audit store")
 	cmd.MarkFlagsMutuallyExclusive("audit", "no-audit")
+	flags.BoolVar(&c.noEngine, "no-engine", false, "walk no rollouts here: another engine does, or their steps are begun and ended by hand")
 	flags.BoolVar(&c.demo, "demo", false, "bring in a small fleet to look at")
 	flags.BoolVar(&c.discardSnapshots, "discard-snapshots", false, "read the whole event stream at this start")
 	flags.StringVar(&c.checkpointKey, "checkpoint-key", "", "`file` with the keys that checkpoints are signed with (default "+checkpointKeyFile+" in the store; made at the first start)")
@@ -150,7 +152,7 @@ func (a *app) up(ctx context.Context, c upConfig, accept *run.AcceptedLoss) (err
 	}
 	proofs := run.ProofConfig{KeyFile: cmp.Or(c.checkpointKey, filepath.Join(store, checkpointKeyFile)), NewKeys: c.newCheckpointKey, Chain: c.chain, Every: c.checkpointEvery}
 	writing, projecting := make(chan struct{}), make(chan struct{})
-	return upError(ctx, c.store, run.Together(ctx, map[string]func(context.Context) error{
+	parts := map[string]func(context.Context) error{
 		"writer": a.upPart(server, func(ctx context.Context, nc *nats.Conn) error {
 			return run.Writer(ctx, nc, run.WriterConfig{
 				Streams:          server.Options(),
@@ -178,7 +180,19 @@ func (a *app) up(ctx context.Context, c upConfig, accept *run.AcceptedLoss) (err
 			}
 			return a.upFront(ctx, c, server, store, log)
 		},
-	}))
+	}
+	if !c.noEngine {
+		parts["engine"] = a.upPart(server, func(ctx context.Context, nc *nats.Conn) error {
+			select {
+			case <-writing: // the stream has been looked over
+			case <-ctx.Done():
+				return nil
+			}
+			// The store is this process's alone, and so is the lease: it needs not run out after a kill.
+			return run.Engine(ctx, nc, run.EngineConfig{Holder: "catenary up", Now: a.Now, Logger: log})
+		})
+	}
+	return upError(ctx, c.store, run.Together(ctx, parts))
 }
 
 // upError gives nil for whatever failed only because up was told to stop, and says what to do about a damaged stream.

@@ -18,7 +18,7 @@ import (
 	"catenary/internal/natsconn"
 )
 
-// Exit codes of the binaries writer and projector.
+// Exit codes of the binaries writer, projector and engine.
 const (
 	exitOK     = 0
 	exitFailed = 1
@@ -36,7 +36,7 @@ const stopWithin = 4 * time.Second
 type Program struct {
 	// Name is the binary's, About says what it does.
 	Name, About string
-	// Part runs until the context ends, as [Writer] and [Projector] do.
+	// Part runs until the context ends, as [Writer], [Projector] and [Engine] do.
 	Part func(ctx context.Context, nc *nats.Conn, s Settings, log *slog.Logger) error
 }
 
@@ -48,7 +48,7 @@ func (p Program) Exec() {
 	os.Exit(p.Main(ctx, os.Args[1:], os.Getenv, os.Stderr))
 }
 
-// Main runs the program and gives its exit code: 0 when the context has ended, 1 when the part can't go on, 2 for settings
+// Main runs the program and gives its exit code: 0 when the context has ended or the part has done its work, 1 when the part can't go on, 2 for settings
 // that can't work. Talk goes to stderr.
 func (p Program) Main(ctx context.Context, args []string, env func(string) string, stderr io.Writer) int {
 	settings, err := LoadSettings(p.Name, p.About, args, env, stderr)
@@ -65,7 +65,7 @@ func (p Program) Main(ctx context.Context, args []string, env func(string) strin
 	log := Logger(stderr, level, time.RFC3339, false)
 	err = p.run(ctx, settings, env, log)
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, err == nil:
 		log.Info("stopped")
 		return exitOK
 	case errors.Is(err, natsconn.ErrConfig):

@@ -18,8 +18,10 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"catenary/audit/proof"
+	"catenary/commands"
 	"catenary/internal/natsconn"
 	"catenary/internal/topology"
+	"catenary/rollout"
 )
 
 // ErrSettings marks settings that can't work; the message names the setting.
@@ -28,7 +30,7 @@ var ErrSettings = errors.New("settings are not valid")
 // ErrHelp means that only the help was asked for, which was shown.
 var ErrHelp = pflag.ErrHelp
 
-// Settings are what the binaries writer and projector are told. Each comes from a flag, or else from the environment
+// Settings are what the binaries writer, projector and engine are told. Each comes from a flag, or else from the environment
 // (CATENARY_LOG_LEVEL for log-level), or else from the file that config names, or else from the defaults.
 type Settings struct {
 	// Config is the path of a YAML file with settings under the flags' names.
@@ -66,6 +68,8 @@ type Settings struct {
 	// accepts nothing.
 	AcceptTruncatedAt string `koanf:"accept-truncated-at"`
 	AcceptReason      string `koanf:"accept-reason"`
+	// LeaseTTL is how long an engine's lease holds without renewal.
+	LeaseTTL time.Duration `koanf:"lease-ttl"`
 }
 
 const environmentPrefix = "CATENARY_"
@@ -95,6 +99,7 @@ func flags(program string) *pflag.FlagSet {
 	f.Uint64("checkpoint-events", proof.DefaultEvents, "projector: most events that stand without a checkpoint")
 	f.String("accept-truncated-at", "", "writer: go on although events are lost, when the stream ends at this `event`; it is recorded")
 	f.String("accept-reason", "", "writer: `why` the loss is accepted")
+	f.Duration("lease-ttl", rollout.DefaultTTL, "engine: `span` that its lease holds without renewal; another takes over within twice of it")
 	return f
 }
 
@@ -187,6 +192,9 @@ func (s Settings) validate() error {
 	}
 	if err := proof.CheckNewKeysReason(s.NewCheckpointKey); err != nil {
 		return errors.Mark(errors.Wrap(err, "new-checkpoint-key"), ErrSettings)
+	}
+	if s.LeaseTTL < rollout.MinTTL || s.LeaseTTL > commands.MaxLeaseTTL {
+		return fail("lease-ttl is %s: it is between %s and %s", s.LeaseTTL, rollout.MinTTL, commands.MaxLeaseTTL)
 	}
 	if _, err := s.Accept(); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"catenary/audit/proof"
 	"catenary/internal/topology"
+	"catenary/rollout"
 )
 
 func load(args []string, env map[string]string) (Settings, error) {
@@ -34,6 +35,7 @@ func TestSettingsOrigins(t *testing.T) {
 	want := Settings{
 		Config: file, Server: "nats://flag:1", LogLevel: "error", Durability: "fsync", Replicas: 3,
 		EventStoreBytes: topology.DefaultEventStoreBytes, BucketBytes: 2000, CheckpointEvery: proof.DefaultEvery, CheckpointEvents: proof.DefaultEvents,
+		LeaseTTL: rollout.DefaultTTL,
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("settings (-want +found):\n%s", diff)

@@ -47,6 +47,8 @@ const (
 	TailService = "catenary-tail"
 	// ProofService gives checkpoints and proofs.
 	ProofService = "catenary-proof"
+	// EngineService says why rollouts do not move. The engine that walks them serves it.
+	EngineService = "catenary-engine"
 	// InboxService keeps commands until they are done, and answers what became of them.
 	InboxService = "catenary-inbox"
 )

@@ -1,7 +1,6 @@
 package stage_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"catenary/commands"
 	"catenary/es"
 	"catenary/events"
+	"catenary/internal/hammer"
 	"catenary/rollout/stage"
 	"catenary/rollout/walk"
 )
@@ -95,69 +95,18 @@ func each(tier, module string, nodes ...string) []events.PlannedStep {
 	return list
 }
 
-// written gives the commands that write a plan down.
-func written(t failer, id, strategy string, steps []events.PlannedStep) []es.Payload {
-	return parts(t, id, strategy, nil, steps...)
-}
-
-// failer is a test of any kind.
-type failer interface {
-	Helper()
-	Fatal(...any)
-}
-
-// parts does the same, with a head that is changed.
-func parts(t failer, id, strategy string, change func(*events.PlanHead), steps ...events.PlannedStep) []es.Payload {
-	t.Helper()
-	var s events.Strategy
-	if err := json.Unmarshal([]byte(strategy), &s); err != nil {
-		t.Fatal(err)
-	}
-	raw, digest, err := s.Canonical()
-	if err != nil {
-		t.Fatal(err)
-	}
-	head := &events.PlanHead{Strategy: raw, StrategyDigest: digest, Reason: "because"}
-	seen := map[string]bool{}
-	for _, step := range steps {
-		if step.After != nil && !seen[step.Module] {
-			seen[step.Module] = true
-			head.Targets = append(head.Targets, events.Target{Module: step.Module, Version: *step.After})
-		}
-	}
-	if change != nil {
-		change(head)
-	}
-	sum, err := events.PlanDigest{}.With(steps...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []es.Payload
-	ends := 0
-	for _, step := range steps {
-		if step.After == nil {
-			ends++
-		}
-	}
-	for part := 1; len(steps) > 0; part++ {
-		n := min(len(steps), commands.MaxPartSteps)
-		c := commands.PlanRollout{ID: id, Part: part, Head: head, Steps: steps[:n]}
-		head, steps = nil, steps[n:]
-		if len(steps) == 0 {
-			c.Digest, c.Count = sum.String(), (part-1)*commands.MaxPartSteps+n
-			if ends > 0 {
-				c.Confirm = &ends
-			}
-		}
-		list = append(list, c)
-	}
-	return list
+// plan writes a plan down.
+func (p play) plan(id, strategy string, steps ...events.PlannedStep) {
+	p.Helper()
+	list, err := hammer.Planned(id, events.Raw(strategy), steps...)
+	p.ok(err)
+	p.do(list...)
 }
 
 // start plans and starts a rollout.
 func (p play) start(id, strategy string, steps ...events.PlannedStep) {
 	p.Helper()
-	p.do(parts(p.T, id, strategy, nil, steps...)...)
+	p.plan(id, strategy, steps...)
 	p.do(commands.StartRollout{ID: id})
 }
 

@@ -14,6 +14,7 @@ import (
 	"catenary/commands"
 	"catenary/es"
 	"catenary/events"
+	"catenary/internal/hammer"
 	"catenary/rollout/stage"
 	"catenary/rollout/walk"
 )
@@ -160,7 +161,9 @@ func (c *chaos) plan(t *rapid.T) {
 	c.ok(err)
 	id := fmt.Sprintf("r%d", len(c.rollouts)+1)
 	c.rollouts = append(c.rollouts, id)
-	c.ok(c.Must(written(t, id, string(raw), steps)...))
+	list, err := hammer.Planned(id, raw, steps...)
+	c.ok(err)
+	c.ok(c.Must(list...))
 	c.try(commands.StartRollout{ID: id})
 }
 

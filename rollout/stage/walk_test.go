@@ -303,7 +303,7 @@ func TestPolicies(t *testing.T) {
 		},
 		"merges are released": func(p play) {
 			p.do(commands.HoldMerge{Repository: "git", Branch: "main", Commit: "c1", Waiting: "not planned"})
-			p.do(parts(p.T, "r", all+`}]}`, nil, each("all", "web", "n1")...)...)
+			p.plan("r", all+`}]}`, each("all", "web", "n1")...)
 			p.do(commands.TakeMerge{Repository: "git", Branch: "main", Commit: "c1", Rollout: "r"}, commands.StartRollout{ID: "r"})
 			p.ok(p.Play())
 			if p.count(events.TypeMergeReleased) != 1 {

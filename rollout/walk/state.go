@@ -265,3 +265,11 @@ func (s *State) node(key string) *node               { return at(s.nodes, key) }
 func (s *State) module(key string) *module           { return at(s.modules, key) }
 func (s *State) place(key string) *place             { return at(s.places, key) }
 func (s *State) publication(key string) *publication { return at(s.publications, key) }
+
+// Idle says whether there is nothing that anybody has to walk or to plan.
+func (s *State) Idle() bool {
+	return len(s.order) == 0 && len(s.failed) == 0 && len(s.placed) == 0 && len(s.tracks) == 0
+}
+
+// Count counts the rollouts that are walked.
+func (s *State) Count() int { return len(s.order) }

@@ -1,0 +1,255 @@
+package rollout
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/cockroachdb/errors"
+
+	"catenary/chain"
+	"catenary/commands"
+	"catenary/es"
+	"catenary/es/dispatch"
+	"catenary/events"
+	"catenary/rollout/plan"
+)
+
+// summary says what the planner may have to do. Summaries are merged until it gets to them.
+type summary struct {
+	// position is the last event that is behind it.
+	position uint64
+	// tracks says that tracks are to be looked at.
+	tracks bool
+	// takeBack lists the rollouts that are to be taken back.
+	takeBack []string
+}
+
+func (s summary) merged(o summary) summary {
+	s.position = max(s.position, o.position)
+	s.tracks = s.tracks || o.tracks
+	for _, id := range o.takeBack {
+		if !slices.Contains(s.takeBack, id) {
+			s.takeBack = append(s.takeBack, id)
+		}
+	}
+	return s
+}
+
+func (s summary) none() bool { return !s.tracks && len(s.takeBack) == 0 }
+
+// Waits between two tries of the planner.
+const (
+	firstPlanRetry = time.Second
+	lastPlanRetry  = 15 * time.Second
+)
+
+// planner makes the plans that nobody asks for, one after another.
+type planner struct {
+	cfg    Config
+	log    *slog.Logger
+	client *commands.Client
+	fence  uint64
+	// half lists rollouts whose plan was begun by an engine, and will not be ended: each is given up first.
+	half []string
+	// settled holds the rollouts that need no way back any more.
+	settled map[string]bool
+
+	mu   sync.Mutex
+	next summary
+	wake chan struct{}
+}
+
+func newPlanner(c Config, client *commands.Client, fence uint64, half []string) *planner {
+	return &planner{
+		cfg: c, log: c.Logger.With("part", "planner"), client: client.Within(commandPatience), fence: fence, half: half, settled: map[string]bool{},
+		wake: make(chan struct{}, 1),
+	}
+}
+
+// tell merges a summary with what the planner has not got to yet.
+func (p *planner) tell(s summary) {
+	p.mu.Lock()
+	p.next = p.next.merged(s)
+	p.mu.Unlock()
+	signal(p.wake)
+}
+
+func (p *planner) take() summary {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.next
+	p.next = summary{}
+	return s
+}
+
+// run plans until the context ends. What could not be done is tried again, together with what has come meanwhile.
+func (p *planner) run(ctx context.Context) {
+	pace := backoff.NewExponentialBackOff()
+	pace.InitialInterval, pace.MaxInterval = firstPlanRetry, lastPlanRetry
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+		}
+		for s := p.take(); !s.none(); s = s.merged(p.take()) {
+			left, err := p.serve(ctx, s)
+			if err == nil {
+				pace.Reset()
+				break
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			wait := pace.NextBackOff()
+			p.log.Warn("can't plan, trying again", "after", wait.Round(time.Millisecond), "error", err)
+			pause(ctx, wait)
+			s = left
+		}
+	}
+}
+
+// readPatience bounds the wait until the chain shows what the engine has read.
+const readPatience = 30 * time.Second
+
+// serve does what a summary says, and gives what of it is left when that fails.
+func (p *planner) serve(ctx context.Context, s summary) (summary, error) {
+	for len(p.half) > 0 {
+		if err := p.done(ctx, commands.AbortRollout{ID: p.half[0], Reason: "its plan was not written down to the end"}, "rollout-final", "unknown-rollout"); err != nil {
+			return s, err
+		}
+		p.half = p.half[1:]
+	}
+	waiting, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	if err := p.cfg.Reader.WaitFor(waiting, s.position); err != nil {
+		return s, err
+	}
+	for len(s.takeBack) > 0 {
+		if err := p.takeBack(ctx, s.takeBack[0]); err != nil {
+			return s, errors.Wrapf(err, "take rollout %s back", s.takeBack[0])
+		}
+		s.takeBack = s.takeBack[1:]
+	}
+	if s.tracks {
+		if err := p.tracks(ctx); err != nil {
+			return s, err
+		}
+		s.tracks = false
+	}
+	return s, nil
+}
+
+// takeBack plans a rollout that takes another one back. Who and why stand in its own record, and in the veto of what it carried.
+func (p *planner) takeBack(ctx context.Context, id string) error {
+	if p.settled[id] {
+		return nil
+	}
+	made, err := plan.Back(ctx, p.cfg.Reader, id, p.cfg.Now().UTC())
+	switch {
+	case errors.Is(err, plan.ErrNothingChanged):
+		p.log.Info("nothing to take back", "rollout", id)
+		p.settled[id] = true
+		return nil
+	case err != nil:
+		return err
+	}
+	if len(made.Steps) == 0 {
+		p.log.Info("nothing to take back: all places have gone on", "rollout", id)
+		p.settled[id] = true
+		return nil
+	}
+	if err := p.record(ctx, made, nil); err != nil {
+		return err
+	}
+	p.log.Warn("rollout has failed and is taken back", "rollout", id, "by", made.ID, "steps", len(made.Steps), "reason", made.Head.Reason)
+	p.settled[id] = true
+	return nil
+}
+
+// tracks plans for every track that has something due.
+func (p *planner) tracks(ctx context.Context) error {
+	page, err := chain.List(ctx, p.cfg.Reader, chain.Tracks, chain.Query{})
+	if err != nil {
+		return err
+	}
+	for _, e := range page.Entries {
+		if e.Value.On == events.OnManual {
+			continue
+		}
+		if err := p.track(ctx, e.Value); err != nil {
+			return errors.Wrapf(err, "track %s", e.Value.Track)
+		}
+	}
+	return nil
+}
+
+func (p *planner) track(ctx context.Context, t chain.Track) error {
+	made, hold, err := plan.ForTrack(ctx, p.cfg.Reader, t, plan.Asked{Now: p.cfg.Now().UTC()})
+	if err != nil {
+		return err
+	}
+	if hold != nil {
+		p.log.Debug("a track does not plan", "track", t.Track, "reason", hold.Reason, "waits for", hold.WaitsFor)
+		for _, m := range made.Placed {
+			release := commands.ReleaseMerge{Repository: m.Repository, Branch: m.Branch, Commit: m.Commit, Reason: "what was built of it stands everywhere already"}
+			if err := p.done(ctx, release); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := p.record(ctx, made.Plan, made.Merges); err != nil {
+		return err
+	}
+	p.log.Info("planned for a track", "track", t.Track, "rollout", made.ID, "steps", len(made.Steps), "merges", len(made.Merges))
+	return nil
+}
+
+// record writes a plan down. The merges that it carries are its own as soon as it is begun.
+func (p *planner) record(ctx context.Context, made plan.Plan, merges []chain.Merge) error {
+	parts, err := made.Commands(&made.Ends)
+	if err != nil {
+		return err
+	}
+	for i, part := range parts {
+		if err := p.done(ctx, part); err != nil {
+			if i > 0 {
+				p.half = append(p.half, made.ID)
+			}
+			return err
+		}
+		if i > 0 {
+			continue
+		}
+		for _, m := range merges {
+			if err := p.done(ctx, commands.TakeMerge{Repository: m.Repository, Branch: m.Branch, Commit: m.Commit, Rollout: made.ID}, "not-waiting"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// done sends a command and demands that it is done, or refused for one of some reasons.
+func (p *planner) done(ctx context.Context, payload es.Payload, fine ...string) error {
+	answer, err := p.client.Send(ctx, payload, dispatch.Options{Fence: p.fence})
+	if err != nil {
+		return err
+	}
+	if answer.Status == es.StatusAccepted || answer.Status == es.StatusUnchanged {
+		return nil
+	}
+	why := answer.Error
+	if why == nil {
+		why = &es.AnswerError{}
+	}
+	if slices.Contains(fine, why.Code) {
+		return nil
+	}
+	return errors.Newf("%s %s: %s (%s): %s", payload.Ref(), payload.Verb(), answer.Status, why.Code, why.Message)
+}
