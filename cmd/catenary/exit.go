@@ -42,7 +42,8 @@ const (
 const exitCodesHelp = `Exit codes:
 
    0  ok: it is done, or was so already; with --durable: it is stored
-   1  failed: see the message; of a receipt: the command is parked or was discarded; of diff: the two differ
+   1  failed: see the message; of a receipt: the command is parked or was discarded; of diff: the two differ; of rollout
+      wait and watch: it has not ended well
    2  usage: an argument, a flag or a field of the data is wrong; nothing was sent or recorded
    3  denied: the bus does not let this user do it
    4  not found: there is no such record
@@ -52,7 +53,8 @@ const exitCodesHelp = `Exit codes:
       the message names it, and how far it is (also of diff, whatever it has found)
    8  the audit store can't answer: there is none, it is being built, or it has stopped; the message says which, how far it is, and what
       to do. Of what is built, ask again later
-   9  timed out: no answer came, or a statement of sql took too long; a command may have been recorded. Send it again with the same --id to learn
+   9  timed out: no answer came, or a statement of sql took too long; a command may have been recorded. Send it again with the same --id to learn.
+      Of rollout wait and watch: it is not final yet
   10  the bus, or the service on it that would answer, can't be reached; nothing was recorded
   11  diff could not compare, for whatever reason but wrong usage
 `

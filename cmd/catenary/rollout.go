@@ -13,7 +13,7 @@ const rolloutHelp = `A rollout carries builds to nodes, tier by tier. Plan one, 
   catenary rollout plan --set web=web@1.21 --strategy canary --reason "the new start page" --dry-run
   catenary rollout plan --set web=web@1.21 --strategy canary --reason "the new start page"
   catenary rollout start ID
-  catenary rollout show ID
+  catenary rollout watch ID
   catenary rollout why ID`
 
 func (a *app) rolloutCommand() *cobra.Command {
@@ -25,7 +25,7 @@ func (a *app) rolloutCommand() *cobra.Command {
 		a.rolloutVerbCommand("resume", "Let steps begin again", func(id, reason string) es.Payload { return commands.ResumeRollout{ID: id, Reason: reason} }),
 		a.rolloutVerbCommand("abort", "Give a rollout up, for good", func(id, reason string) es.Payload { return commands.AbortRollout{ID: id, Reason: reason} }),
 		a.rolloutSupersedeCommand(), a.rolloutSettleCommand(), a.rolloutRetryCommand(),
-		a.rolloutListCommand(), a.rolloutShowCommand(), a.rolloutWhyCommand(),
+		a.rolloutTriggerCommand(), a.rolloutListCommand(), a.rolloutShowCommand(), a.rolloutWhyCommand(), a.rolloutWatchCommand(), a.rolloutWaitCommand(),
 	)
 }
 

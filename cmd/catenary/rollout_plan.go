@@ -265,31 +265,46 @@ func (a *app) plan(cmd *cobra.Command, p *planFlags, fill func(context.Context, 
 	})
 }
 
-// record sends the parts of a plan, one after another.
+// record writes a plan down, and says how it goes on.
 func (a *app) record(ctx context.Context, s *session, p *planFlags, made plan.Plan, confirm *int) error {
-	parts, err := made.Commands(confirm)
+	last, err := s.writePlan(ctx, made, confirm, p.onBehalfOf)
 	if err != nil {
 		return err
-	}
-	var last uint64
-	for i, part := range parts {
-		what := "plan rollout " + made.ID
-		request, err := commands.Request(part, dispatch.Options{OnBehalfOf: p.onBehalfOf})
-		if err != nil {
-			return errors.Wrap(err, what)
-		}
-		answer, err := s.bus.Send(ctx, request)
-		if err != nil {
-			return unfinished(errors.Wrap(err, what), made.ID, i)
-		}
-		if statusCode(answer.Status) != exitOK {
-			return unfinished(&notDone{what: what, answer: s.named(answer)}, made.ID, i)
-		}
-		last = answer.Sequence
 	}
 	a.awaitShown(ctx, s, last, p.wait)
 	a.sayf("%s", a.paint(green, printable(fmt.Sprintf("planned as rollout %s, event %d; start it with: catenary rollout start %s", made.ID, last, shellWord(made.ID)))))
 	return nil
+}
+
+// writePlan sends the parts of a plan, one after another, and gives the last event.
+func (s *session) writePlan(ctx context.Context, made plan.Plan, confirm *int, onBehalfOf string) (uint64, error) {
+	parts, err := made.Commands(confirm)
+	if err != nil {
+		return 0, err
+	}
+	var last uint64
+	for i, part := range parts {
+		if last, err = s.mustDo(ctx, "plan rollout "+made.ID, part, onBehalfOf); err != nil {
+			return 0, unfinished(err, made.ID, i)
+		}
+	}
+	return last, nil
+}
+
+// mustDo sends a command that has to be done, and gives its last event.
+func (s *session) mustDo(ctx context.Context, what string, p es.Payload, onBehalfOf string) (uint64, error) {
+	request, err := commands.Request(p, dispatch.Options{OnBehalfOf: onBehalfOf})
+	if err != nil {
+		return 0, errors.Wrap(err, what)
+	}
+	answer, err := s.bus.Send(ctx, request)
+	switch {
+	case err != nil:
+		return 0, errors.Wrap(err, what)
+	case statusCode(answer.Status) != exitOK:
+		return 0, &notDone{what: what, answer: s.named(answer)}
+	}
+	return answer.Sequence, nil
 }
 
 // unfinished says what to do with a plan of which some parts are recorded.

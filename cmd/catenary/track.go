@@ -15,7 +15,7 @@ func (a *app) trackCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "track", Short: "Say which modules are carried by which strategy", Long: trackHelp, GroupID: groupRollouts}
 	declare := a.trackSpecCommand("declare", "Let a track carry modules", func(t events.TrackSpec) es.Payload { return commands.DeclareTrack{TrackSpec: t} })
 	change := a.trackSpecCommand("change", "Replace all that is said of a track", func(t events.TrackSpec) es.Payload { return commands.ChangeTrack{TrackSpec: t} })
-	return group(cmd, declare, change, a.trackEndCommand())
+	return group(cmd, declare, change, a.trackEndCommand(), a.trackWhyCommand())
 }
 
 func (a *app) trackSpecCommand(verb, short string, payload func(events.TrackSpec) es.Payload) *cobra.Command {

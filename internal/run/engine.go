@@ -64,6 +64,9 @@ func Engine(ctx context.Context, nc *nats.Conn, c EngineConfig) error {
 	var engine *rollout.Engine
 	engine, err = rollout.New(rollout.Config{
 		Stream: store, Registry: events.Registry(), Bus: asActor(nc, engineName), Reader: insideReader(nc, c.Now), Holder: c.Holder, TTL: c.TTL,
+		Presence: func(ctx context.Context, tell func(rollout.Presence)) error {
+			return watchPresence(ctx, nc, c.Now, tell)
+		},
 		Others: func(ctx context.Context) bool { return engineSeen(ctx, nc) },
 		Leads:  func(ctx context.Context) { serveEngine(ctx, nc, engine, log) },
 		Now:    c.Now, Logger: log, Ready: c.Ready,

@@ -19,6 +19,7 @@ import (
 	"catenary/events"
 	"catenary/internal/hammer"
 	"catenary/internal/topology"
+	"catenary/rollout/plan"
 )
 
 // scene is a chain whose parts run in this process, with nodes of straw.
@@ -237,4 +238,159 @@ func TestEngineWalks(t *testing.T) {
 	if err != nil || stands.Value.Package.Version != "1" || stands.Value.Rollout != back.ID {
 		t.Errorf("n1 was told %+v, %v", stands.Value, err)
 	}
+}
+
+// shows waits until the chain shows an event.
+func (s *scene) shows(sequence uint64) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), waitLimit)
+	defer cancel()
+	if err := s.reader.WaitFor(ctx, sequence); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *scene) told(node, module string) string {
+	s.Helper()
+	a, err := chain.Get(s.Context(), s.reader, chain.Assignments, node, module)
+	if err != nil || a.Value.Package == nil {
+		s.Fatalf("%s of %s is %+v, %v", module, node, a.Value, err)
+	}
+	return a.Value.Package.Version
+}
+
+// strategy declares a strategy.
+func (s *scene) strategy(name, text string) {
+	s.Helper()
+	parsed, err := events.ParseStrategy([]byte(text))
+	if err != nil {
+		s.Fatal(err)
+	}
+	raw, _, err := parsed.Canonical()
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.do(commands.DeclareStrategy{Name: name, Strategy: raw})
+}
+
+// TestTracks lets tracks plan by themselves: what is published goes out at once; what fails goes back, and stays away until it is released
+// (case E19); merges go together once they are built, and are released when they have arrived.
+func TestTracks(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	nodes := s.fleet(3, "web", "api")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.strategy("careful", `{"rollback":"automatic","tiers":[{"name":"all"}]}`)
+	s.mu.Lock()
+	s.fares["web@4"] = commands.OutcomeApplyFailed
+	s.mu.Unlock()
+	// What is published already is the newest: it goes out when the track is there.
+	s.do(commands.DeclareTrack{TrackSpec: events.TrackSpec{Track: "webs", Modules: []string{"web"}, Strategy: "careful", On: events.OnPublication}})
+	s.engine(ctx, EngineConfig{TTL: 2 * time.Second})
+	s.until("version 2 goes out", carries("web@2", chain.RolloutFinished))
+	s.do(commands.RecordPublication{Reference: version("web", "4").Reference, Module: "web"})
+	bad := s.until("version 4 fails", carries("web@4", chain.RolloutFailed))
+	s.until("it goes back", func(r chain.Rollout) bool { return r.Reverts == bad.ID && r.State == chain.RolloutFinished })
+	for _, n := range nodes {
+		if v := s.told(n, "web"); v != "2" {
+			t.Errorf("%s is told version %s", n, v)
+		}
+	}
+	// Other things happen that tracks look at: version 4 stays away.
+	s.do(commands.HoldMerge{Repository: "git/api", Branch: "main", Commit: "c1", Waiting: "not planned"})
+	s.do(commands.DeclareTrack{TrackSpec: events.TrackSpec{Track: "apis", Modules: []string{"api"}, Strategy: "careful", On: events.OnMerge}})
+	s.do(commands.HoldMerge{Repository: "git/api", Branch: "main", Commit: "c2", Waiting: "not planned"})
+	s.do(
+		commands.SucceedBuild{ID: "b2", Request: &commands.RecordedBuild{Module: "api", Repository: "git/api", Commit: "c2", For: events.ForMerge}},
+		commands.PublishBuild{ID: "b2", Reference: version("api", "7").Reference},
+	)
+	s.until("both merges go out together", carries("api@7", chain.RolloutFinished))
+	s.until("nothing carries version 4 again", func(r chain.Rollout) bool { return r.ID == bad.ID && r.RevertedBy != "" })
+	s.arrived("c1", "c2")
+	page, err := chain.List(t.Context(), s.reader, chain.Rollouts, chain.Query{All: true})
+	if err != nil || len(page.Entries) != 4 {
+		t.Errorf("there are %d rollouts, want 4: %+v, %v", len(page.Entries), page.Entries, err)
+	}
+}
+
+func carries(reference, want string) func(chain.Rollout) bool {
+	return func(r chain.Rollout) bool {
+		return r.State == want && len(r.Builds) == 1 && r.Builds[0].Version.String() == reference
+	}
+}
+
+// arrived polls until merges wait no more, and demands that their rollout has placed them.
+func (s *scene) arrived(commits ...string) {
+	s.Helper()
+	tick, limit := time.NewTicker(10*time.Millisecond), time.After(waitLimit)
+	defer tick.Stop()
+	for _, c := range commits {
+		for {
+			m, err := chain.Get(s.Context(), s.reader, chain.Merges, "git/api", "main", c)
+			if err != nil {
+				s.Fatal(err)
+			}
+			if !m.Value.Stands() && !m.Value.Placed.IsZero() {
+				break
+			}
+			select {
+			case <-tick.C:
+			case <-limit:
+				s.Fatalf("merge %s is %+v\n%s", c, m.Value, s.said)
+			}
+		}
+	}
+}
+
+// TestBackPastAnAbort is case E07: r2 is fine, r3 was aborted before it changed anything, r4 is taken back: that leads to r2.
+func TestBackPastAnAbort(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	nodes := s.fleet(2, "web")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.engine(ctx, EngineConfig{TTL: 2 * time.Second})
+	one := `{"tiers":[{"name":"all"}]}`
+	s.rollout("r2", "web", one, nodes...)
+	s.until("r2", state("r2", chain.RolloutFinished))
+	s.do(commands.RecordPublication{Reference: version("web", "3").Reference, Module: "web"}, commands.RecordPublication{Reference: version("web", "4").Reference, Module: "web"})
+	s.carry("r3", "2", "3", nodes...)
+	s.do(commands.AbortRollout{ID: "r3"})
+	s.carry("r4", "2", "4", nodes...)
+	s.do(commands.StartRollout{ID: "r4"})
+	s.shows(s.do(commands.RegisterNode{Node: "last", ManagedBy: events.ManagedByAgent}))
+	s.until("r4", state("r4", chain.RolloutFinished))
+	back, err := plan.Back(t.Context(), s.reader, "r4", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := back.Commands(&back.Ends)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range parts {
+		s.do(p)
+	}
+	s.do(commands.StartRollout{ID: back.ID})
+	s.until("the way back", state(back.ID, chain.RolloutFinished))
+	for _, n := range nodes {
+		if v := s.told(n, "web"); v != "2" {
+			t.Errorf("%s is told version %s, want 2", n, v)
+		}
+	}
+}
+
+// carry plans a rollout of web from one version to another.
+func (s *scene) carry(id, from, to string, nodes ...string) {
+	s.Helper()
+	var steps []events.PlannedStep
+	for _, n := range nodes {
+		steps = append(steps, events.PlannedStep{Tier: "all", StepName: events.StepName{Node: n, Module: "web"}, Before: version("web", from), After: version("web", to)})
+	}
+	list, err := hammer.Planned(id, events.Raw(`{"tiers":[{"name":"all"}]}`), steps...)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.do(list...)
 }

@@ -32,13 +32,13 @@ type Due struct {
 // NextOf gives what a track has to plan, or why it does not plan: one of the two.
 //
 // Merges are batched: all that wait go together while none of them goes alone, the newest of each repository standing for those
-// before it. They wait while a rollout of the track is under way, and until builds of that commit have published.
+// before it. They wait while a rollout of the track, or another one that moves its modules, is under way, and until builds of that commit have published.
 func NextOf(t chain.Track, f TrackFacts) (Due, *events.Hold) {
 	hold := func(reason, format string, args ...any) (Due, *events.Hold) {
 		return Due{}, &events.Hold{Reason: reason, WaitsFor: fmt.Sprintf(format, args...)}
 	}
 	for _, r := range f.Rollouts {
-		if r.Track == t.Track && r.Stands() {
+		if r.Stands() && (r.Track == t.Track || inTheWay(r, t)) {
 			return hold(events.HoldRollout, "rollout %s to come to its end: it is %s", r.ID, r.State)
 		}
 	}
@@ -49,6 +49,14 @@ func NextOf(t chain.Track, f TrackFacts) (Due, *events.Hold) {
 		return f.published(t)
 	}
 	return hold(events.HoldManual, "somebody to plan")
+}
+
+// inTheWay says whether a rollout that is none of the track's moves one of its modules: two at once would each find that the other has moved on.
+func inTheWay(r chain.Rollout, t chain.Track) bool {
+	if r.State != chain.RolloutRunning && r.State != chain.RolloutPaused && r.Reverts == "" {
+		return false // it may never be started
+	}
+	return slices.ContainsFunc(r.Builds, func(b events.Target) bool { return slices.Contains(t.Modules, b.Module) })
 }
 
 // published gives the newest publication of each module of the track, where something older stands.

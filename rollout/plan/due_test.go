@@ -34,6 +34,13 @@ func TestWhatATrackPlans(t *testing.T) {
 		"a rollout of its own is under way": {on: events.OnMerge, facts: plan.TrackFacts{
 			Merges: []chain.Merge{merge("c1", 1, false)}, Rollouts: []chain.Rollout{{ID: "r1", Track: "other"}, {ID: "r2", Track: "shops", State: chain.RolloutPaused}},
 		}, hold: "rollout: rollout r2 to come to its end: it is paused"},
+		"another one moves the module": {on: events.OnMerge, facts: plan.TrackFacts{
+			Merges: []chain.Merge{merge("c1", 1, false)}, Rollouts: []chain.Rollout{
+				{ID: "r1", State: chain.RolloutPlanned, Builds: []events.Target{{Module: "shop"}}},
+				{ID: "r2", State: chain.RolloutRunning, Builds: []events.Target{{Module: "other"}}},
+				{ID: "r3", State: chain.RolloutPlanned, Reverts: "r0", Builds: []events.Target{{Module: "shop"}}},
+			},
+		}, hold: "rollout: rollout r3 to come to its end: it is planned"},
 		"no merge": {on: events.OnMerge, facts: plan.TrackFacts{
 			Merges: []chain.Merge{{Repository: "git/shop", Commit: "c0"}, {Repository: "git/other", Commit: "c1", Waiting: "x"}},
 		}, hold: "nothing-new"},

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"catenary/chain"
+	"catenary/events"
+	"catenary/internal/natsconn"
+	"catenary/internal/topology"
+	"catenary/rollout"
+)
+
+const whyHelp = `Why says why a rollout does not move: what holds it as a whole, and for each step that is not done whether it waits, is pending or has come to
+another end. The engine that walks is asked, so that what it says holds now. When none walks, what the record says is shown, and a note says so.`
+
+func (a *app) rolloutWhyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "why ID", Short: "Say what does not move, and why", Long: whyHelp, Args: takes("ID"), ValidArgsFunction: a.completeKind("rollout"),
+	}
+	output := formatFlag(cmd, formatTable)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.read(cmd.Context(), func(ctx context.Context, s *session) error {
+			whole, err := s.reader.Rollout(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			list := still(whole)
+			switch live, walked, err := s.blocked(ctx, whole.ID); {
+			case err != nil && whole.Stands():
+				a.sayf("no engine says what holds it now (%s): this is what the record says", printable(err.Error()))
+			case err == nil && walked:
+				list = append(live, ended(whole)...)
+			}
+			return a.showStill(s, *output, whole, list)
+		})
+	}
+	return cmd
+}
+
+func (a *app) showStill(s *session, output format, whole chain.WholeRollout, list []standstill) error {
+	p := a.newPrinter(output, "TIER", "NODE", "MODULE", "REASON", "WAITS FOR", "UNTIL")
+	for _, w := range list {
+		body, err := json.Marshal(w)
+		if err != nil {
+			return errors.Wrap(err, "encode a reason")
+		}
+		err = p.add(line{name: strings.Trim(w.Node+"."+w.Module, "."), json: body, cells: func() []string {
+			return []string{w.Tier, w.Node, w.Module, w.Reason, w.WaitsFor, showTime(w.Until, s.zone)}
+		}})
+		if err != nil {
+			return err
+		}
+	}
+	if err := p.end(); err != nil {
+		return err
+	}
+	if p.count == 0 {
+		a.sayf("rollout %s is %s, and nothing of it waits", printable(whole.ID), whole.State)
+	}
+	return nil
+}
+
+// blockedPatience bounds one question to the engine, which answers within milliseconds.
+const blockedPatience = 3 * time.Second
+
+// blocked asks the engine that walks what of a rollout does not move, and whether it walks it. It gives an error when none answers.
+func (s *session) blocked(ctx context.Context, id string) (list []standstill, walked bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, blockedPatience)
+	defer cancel()
+	for {
+		body, err := json.Marshal(rollout.BlockedQuestion{Rollout: id, After: len(list)})
+		if err != nil {
+			return nil, false, errors.Wrap(err, "encode the question")
+		}
+		m, err := natsconn.Request(ctx, s.conn, &nats.Msg{Subject: topology.QuerySubject(rollout.QuestionBlocked), Data: body})
+		if errors.Is(err, nats.ErrNoResponders) {
+			err = errors.New("none walks")
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		var a rollout.BlockedAnswer
+		if err := json.Unmarshal(m.Data, &a); err != nil {
+			return nil, false, errors.Wrap(err, "the engine's answer can't be read")
+		}
+		if a.Error != "" {
+			return nil, false, errors.New(a.Error)
+		}
+		for _, b := range a.Blocked {
+			list = append(list, standstill{Tier: b.Tier, Node: b.Node, Module: b.Module, Reason: b.Reason, WaitsFor: b.WaitsFor, Until: b.Until})
+		}
+		if len(a.Blocked) == 0 || len(list) >= a.Total {
+			return list, a.Walked, nil
+		}
+	}
+}
+
+// ended lists the steps that have come to another end than done.
+func ended(whole chain.WholeRollout) []standstill {
+	var list []standstill
+	for _, s := range whole.All {
+		if !s.Stands() && s.Outcome != events.StepDone {
+			list = append(list, standstill{Tier: s.Tier, Node: s.Node, Module: s.Module, Reason: s.Outcome, WaitsFor: s.Reason})
+		}
+	}
+	return list
+}
+
+// standstill says of a rollout, or one of its steps, why it does not move.
+type standstill struct {
+	Tier     string    `json:"tier,omitempty"`
+	Node     string    `json:"node,omitempty"`
+	Module   string    `json:"module,omitempty"`
+	Reason   string    `json:"reason"`
+	WaitsFor string    `json:"waits-for,omitempty"`
+	Until    time.Time `json:"until,omitzero"`
+}
+
+// still lists what does not move: the rollout as a whole first, then each step that has no good end.
+func still(whole chain.WholeRollout) []standstill {
+	list := ofTheWhole(whole)
+	held := map[events.StepName]chain.Hold{}
+	for _, h := range whole.Blocked {
+		for _, n := range h.Steps {
+			held[n] = h
+		}
+		if len(h.Steps) == 0 {
+			list = append(list, standstill{Tier: h.Tier, Reason: h.Reason, WaitsFor: h.WaitsFor, Until: h.Until})
+		}
+	}
+	entered, state := map[string]bool{}, map[events.StepName]string{}
+	for _, t := range whole.Tiers {
+		entered[t.Name] = !t.Entered.IsZero()
+	}
+	for _, s := range whole.All {
+		state[events.StepName{Node: s.Node, Module: s.Module}] = s.State()
+	}
+	for _, s := range whole.All {
+		n := events.StepName{Node: s.Node, Module: s.Module}
+		w := standstill{Tier: s.Tier, Node: s.Node, Module: s.Module}
+		h, isHeld := held[n]
+		switch {
+		case s.Outcome == events.StepDone && !s.Again:
+			continue
+		case s.Pending():
+			w.Reason, w.WaitsFor = events.HoldPending, "a report of the node that names rollout "+whole.ID
+		case !s.Stands():
+			w.Reason, w.WaitsFor = s.Outcome, s.Reason
+		case isHeld:
+			w.Reason, w.WaitsFor, w.Until = h.Reason, h.WaitsFor, h.Until
+		case !entered[s.Tier]:
+			w.Reason, w.WaitsFor = events.HoldTier, "tier "+s.Tier+" to be entered"
+		case waitsFor(s, state) != "":
+			w.Reason, w.WaitsFor = events.HoldDependency, waitsFor(s, state)
+		case s.Again:
+			w.Reason, w.WaitsFor = events.HoldRetry, s.Reason
+		default:
+			w.Reason, w.WaitsFor = events.StepWaiting, "its turn"
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+func ofTheWhole(whole chain.WholeRollout) []standstill {
+	switch whole.State {
+	case chain.RolloutPlanning:
+		return []standstill{{Reason: chain.RolloutPlanning, WaitsFor: "the rest of its plan"}}
+	case chain.RolloutPlanned:
+		return []standstill{{Reason: chain.RolloutPlanned, WaitsFor: "somebody to start it"}}
+	case chain.RolloutWaitingApproval:
+		return []standstill{{Reason: events.HoldApproval, WaitsFor: "somebody to approve it"}}
+	case chain.RolloutPaused:
+		return []standstill{{Reason: events.HoldPaused, WaitsFor: "somebody to resume it"}}
+	}
+	return nil
+}
+
+// waitsFor names the first step that a step waits for and that is not done.
+func waitsFor(s chain.Step, state map[events.StepName]string) string {
+	for _, w := range s.WaitsFor {
+		if found := state[w.StepName]; found != events.StepDone {
+			return w.StepName.String() + ", which is " + found
+		}
+	}
+	return ""
+}
