@@ -51,7 +51,7 @@ func (l *look) consider(st *step) verdict {
 			return fmt.Sprintf("another plan: it is at %s, and this one was made for %s", say(st.place.at), say(st.before))
 		}}
 	case n.away != 0:
-		return l.away(st)
+		return l.offline(st)
 	}
 	// Its own reasons first: those of the tier come and go with what others do.
 	if v, held := l.delayed(st); held {
@@ -71,8 +71,8 @@ const (
 	HoldRetired = "node-retired"
 )
 
-// away does with a step whose node is away what the tier's policy says.
-func (l *look) away(st *step) verdict {
+// offline does with a step whose node is away what the tier's policy says.
+func (l *look) offline(st *step) verdict {
 	r, since := st.rollout, time.Unix(0, st.node.away).UTC()
 	reason := func() string { return "the node has not been heard of since " + since.Format(time.RFC3339) }
 	switch st.tier.Offline {
@@ -152,6 +152,9 @@ func (l *look) through(r *rollout) verdict {
 		open += t.open()
 	}
 	if open > 0 {
+		if l.away == 0 {
+			return verdict{}
+		}
 		advance.Offline = leftOpen(r)
 		if len(advance.Offline) < open || open > commands.MaxListItems {
 			return verdict{}

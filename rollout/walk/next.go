@@ -201,29 +201,44 @@ func (l *look) begins(r *rollout) {
 		if len(t.ready) == 0 {
 			continue
 		}
-		kept := t.ready[:0]
-		for i, st := range t.ready {
-			if !l.room() || l.judging {
-				r.dirty = r.dirty || !l.judging // else its end leads to another look
-				kept = append(kept, t.ready[i:]...)
-				break
-			}
-			v := l.consider(st)
-			if !v.due.IsZero() {
-				l.again(r, v.due)
-			}
-			if v.payload != nil && l.step(r, st, v.payload, v.begins) {
-				continue // it comes back when that is refused
-			}
-			kept = append(kept, st)
-			if v.wholeTier {
-				kept = append(kept, t.ready[i+1:]...)
-				break
-			}
-		}
-		clear(t.ready[len(kept):])
-		t.ready = kept
+		t.ready = l.beginReady(r, t.ready)
 	}
+}
+
+// beginReady asks for the steps of a list whose turn it is, and gives those that stay in it. It moves none that it has not looked at: many may
+// wait for one that ends.
+func (l *look) beginReady(r *rollout, ready []*step) []*step {
+	kept := ready[:0]
+	for i, st := range ready {
+		if !l.room() || l.judging {
+			r.dirty = r.dirty || !l.judging // else its end leads to another look
+			return rest(ready, kept, i)
+		}
+		v := l.consider(st)
+		if !v.due.IsZero() {
+			l.again(r, v.due)
+		}
+		if v.payload != nil && l.step(r, st, v.payload, v.begins) {
+			continue // it comes back when that is refused
+		}
+		if v.wholeTier {
+			return rest(ready, kept, i)
+		}
+		kept = append(kept, st)
+	}
+	clear(ready[len(kept):])
+	return kept
+}
+
+// rest gives those that are kept of the first i of a list, and all behind them.
+func rest(list, kept []*step, i int) []*step {
+	switch len(kept) {
+	case i:
+		return list
+	case 0:
+		return list[i:]
+	}
+	return append(kept, list[i:]...)
 }
 
 // onward asks for what follows when the present tier is through, where the writer does not see to that by itself: time has passed, health

@@ -54,6 +54,8 @@ type State struct {
 	// versions holds each version once: a rollout's steps have few.
 	versions map[versionKey]*events.Version
 
+	// away counts the nodes that are away.
+	away     int
 	actions  uint64
 	inFlight int
 	pending  int
@@ -170,7 +172,11 @@ func (s *State) SetAway(name string, since time.Time) {
 	if (n.away != 0) == (at != 0) {
 		return // that it is away is known: since when it has been is what was said first
 	}
-	n.away = at
+	if n.away = at; at != 0 {
+		s.away++
+	} else {
+		s.away--
+	}
 	s.touchAll()
 }
 

@@ -65,7 +65,7 @@ func (b *bencher) run(ctx context.Context) ([]line, error) {
 			return lines, errors.Wrap(err, same[0].on.String())
 		}
 	}
-	for _, more := range []func(context.Context) ([]line, error){b.importLines, b.readLines, b.lagLines} {
+	for _, more := range []func(context.Context) ([]line, error){b.importLines, b.readLines, b.lagLines, b.rolloutLines} {
 		found, err := more(ctx)
 		lines = append(lines, found...)
 		if err != nil {

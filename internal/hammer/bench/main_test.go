@@ -25,6 +25,7 @@ func TestRowsRun(t *testing.T) {
 		{"^one node, fsync, 1 caller", "1 caller, latency"},
 		{"import", "import of the load set"},
 		{"lag at the copies", rowLag},
+		{"rollout over tiers", "rollout over tiers of 20, 30 and 50, half at once"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
