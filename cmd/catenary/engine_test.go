@@ -64,10 +64,11 @@ func TestRolloutsByTheEngine(t *testing.T) {
 	}
 }
 
-// TestWhyWithoutAnEngine shows what the record says, and says so.
+// TestWhyWithoutAnEngine shows what the record says, and says so. It has a chain of its own: freezes of other tests would hold what is planned.
 func TestWhyWithoutAnEngine(t *testing.T) {
 	t.Parallel()
-	c := on(t)
+	u := started(t, "--store", t.TempDir(), "--durability", "interval", "--no-audit", "--no-engine")
+	c := caller{t: t, url: u.ready.NATS}
 	c.fleet("nowalk", "nowalka")
 	c.ok("rollout", "plan", "--set", "nowalk=nowalk@2", "--strategy", file(t, "all.yaml", "tiers:\n  - name: all\n"), "--as", "nowalk")
 	c.ok("rollout", "start", "nowalk")
@@ -75,5 +76,7 @@ func TestWhyWithoutAnEngine(t *testing.T) {
 	if !strings.Contains(found.out, "nowalka") || !strings.Contains(found.err, "this is what the record says") {
 		t.Errorf("why says %s\n%s", found.out, found.err)
 	}
-	c.ok("rollout", "abort", "nowalk")
+	if code := u.stop(); code != exitOK {
+		t.Errorf("interrupted, it ends with %d:\n%s", code, u.stderr.String())
+	}
 }
