@@ -105,8 +105,14 @@ var importTable = []row{
 	// The writer's decisions and the engine's beside each other, without a bus.
 	{dir: "rollout/stage", imports: []string{"aggregates", "rollout/walk", "internal/hammer", "commands", "events", "es"}, harness: true},
 	{dir: "rollout/plan", imports: []string{"chain", "commands", "events", "es", "rollout/strategy"}},
-	{dir: "agent", imports: []string{"audit", "chain", "events", "commands", "es", "es/dispatch"}, bus: anyFile},
-	{dir: "agent/*", imports: []string{"agent", "chain", "events", "commands", "es"}, bus: anyFile},
+	{dir: "agent", imports: []string{"agent/driver", "agent/process", "chain", "events", "commands", "es", "es/dispatch", "internal/topology"}, bus: busFiles},
+	{dir: "agent/artifacts"},
+	{dir: "agent/process"},
+	{dir: "agent/driver", imports: []string{"events", "es"}},
+	{dir: "agent/driver/*", imports: []string{"agent/artifacts", "agent/driver", "agent/driver/drivertest", "agent/process", "events", "es"}},
+	{dir: "agent/driver/drivertest", imports: []string{"agent/driver"}, harness: true},
+	// What agents check in at: it keeps what each node was told, and when each agent was heard last.
+	{dir: "agent/desk", imports: []string{"agent", "chain", "events", "es", "es/project", "internal/topology"}, bus: busFiles},
 	{dir: "internal/ndjson"},
 	{dir: "internal/deliveries", imports: []string{"internal/ndjson", "commands", "events", "es", "es/dispatch"}},
 	{dir: "internal/lineage", imports: []string{"internal/ndjson", "commands", "events", "es", "es/dispatch"}},

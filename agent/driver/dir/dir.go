@@ -1,0 +1,281 @@
+package dir
+
+import (
+	"cmp"
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/agent/artifacts"
+	"catenary/agent/driver"
+	"catenary/es"
+	"catenary/events"
+)
+
+// Kind names this kind of driver in configurations.
+const Kind = "dir"
+
+// DefaultKeep is how many releases stay besides the one that is switched to: enough to go back twice.
+const DefaultKeep = 3
+
+const (
+	current  = "current"
+	releases = "releases"
+	fetching = ".fetch"
+	staging  = ".unpack"
+	switched = ".current"
+	dirMode  = 0o755
+)
+
+// Config is what the driver is told.
+type Config struct {
+	Name string `json:"name"`
+	// Root is the directory below which each module has one of its own.
+	Root string `json:"root"`
+	// Keep is how many releases stay besides the present one. Zero means DefaultKeep.
+	Keep int `json:"keep,omitempty"`
+	// Limits bound what is unpacked. Zero fields mean the defaults.
+	Limits Limits `json:"limits,omitzero"`
+}
+
+// Driver unpacks artifacts. It is safe for use by many goroutines, of which one at a time changes a module.
+type Driver struct {
+	config   Config
+	source   artifacts.Source
+	now      func() time.Time
+	describe events.Driver
+}
+
+var _ driver.Driver = (*Driver)(nil)
+
+// New returns a driver that gets artifacts from the source; version is the program's. The clock only says which release was left
+// last. It gives errors for a configuration that can't work.
+func New(c Config, source artifacts.Source, now func() time.Time, version string) (*Driver, error) {
+	switch {
+	case c.Name == "" || !filepath.IsAbs(c.Root):
+		return nil, errors.Newf("a dir driver needs a name and an absolute root, not %q", c.Root)
+	case c.Keep < 0:
+		return nil, errors.Newf("driver %s: keep is %d: it can't be negative", c.Name, c.Keep)
+	}
+	c.Keep = cmp.Or(c.Keep, DefaultKeep)
+	var err error
+	if c.Limits, err = c.Limits.withDefaults(); err != nil {
+		return nil, errors.Wrapf(err, "driver %s", c.Name)
+	}
+	digest, err := driver.ConfigDigest(c)
+	if err != nil {
+		return nil, err
+	}
+	return &Driver{config: c, source: source, now: now, describe: events.Driver{Name: c.Name, Version: version, Configuration: digest}}, nil
+}
+
+// Describe implements [driver.Driver].
+func (d *Driver) Describe() events.Driver { return d.describe }
+
+// Check implements [driver.Driver]: it is for artifacts, and needs a root that is there.
+func (d *Driver) Check(_ context.Context, t driver.Task) error {
+	if t.Artifact == "" {
+		return driver.Unsuited(errors.Newf("%s is told as a package: driver %s takes artifacts", t.Module, d.config.Name))
+	}
+	if _, err := artifacts.ParseDigest(t.Artifact); err != nil {
+		return driver.Unsuited(err)
+	}
+	info, err := os.Stat(d.config.Root)
+	if err != nil {
+		return errors.Wrapf(err, "driver %s", d.config.Name)
+	}
+	if !info.IsDir() {
+		return errors.Newf("driver %s: %s is no directory", d.config.Name, d.config.Root)
+	}
+	return nil
+}
+
+// module is the place of one module.
+type module string
+
+func (d *Driver) module(t driver.Task) module {
+	return module(filepath.Join(d.config.Root, es.EscapeToken(t.Module)))
+}
+
+func (m module) path(parts ...string) string {
+	return filepath.Join(append([]string{string(m)}, parts...)...)
+}
+
+// now is the name of the release that the link names; empty when there is none.
+func (m module) current() (string, error) {
+	target, err := os.Readlink(m.path(current))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case err != nil:
+		return "", errors.Wrap(err, "read the link to the present release")
+	}
+	return filepath.Base(target), nil
+}
+
+// Apply implements [driver.Driver]. Until the switch, nothing that runs is touched.
+func (d *Driver) Apply(ctx context.Context, t driver.Task) (driver.Result, error) {
+	name, err := artifacts.ParseDigest(t.Artifact)
+	if err != nil {
+		return driver.Result{}, driver.Unsuited(err)
+	}
+	m := d.module(t)
+	if err := os.MkdirAll(m.path(releases), dirMode); err != nil {
+		return driver.Result{}, errors.Wrap(err, "make room for releases")
+	}
+	if _, err := os.Stat(m.path(releases, name)); errors.Is(err, fs.ErrNotExist) {
+		err = d.unpack(ctx, m, name, t)
+		if err != nil {
+			return driver.Result{}, err
+		}
+	} else if err != nil {
+		return driver.Result{}, errors.Wrap(err, "look for the release")
+	}
+	if err := context.Cause(ctx); err != nil {
+		return driver.Result{}, errors.Wrapf(err, "switch %s", t.Module)
+	}
+	return driver.Result{}, driver.Fatal(d.switchTo(m, name))
+}
+
+// unpack brings a whole release to its place.
+func (d *Driver) unpack(ctx context.Context, m module, name string, t driver.Task) error {
+	archive := m.path(fetching)
+	if err := artifacts.Fetch(ctx, d.source, t.Artifact, archive); err != nil {
+		return err
+	}
+	err := os.RemoveAll(m.path(staging))
+	if err == nil {
+		err = os.Mkdir(m.path(staging), dirMode)
+	}
+	if err != nil {
+		return errors.Wrap(err, "make room for unpacking")
+	}
+	if err = Unpack(ctx, archive, m.path(staging), d.config.Limits); err != nil {
+		err = driver.Fatal(errors.Wrapf(err, "unpack artifact %s", t.Artifact))
+		return errors.CombineErrors(err, os.RemoveAll(m.path(staging)))
+	}
+	err = os.Rename(m.path(staging), m.path(releases, name))
+	if err == nil {
+		err = syncDir(m.path(releases))
+	}
+	if err == nil {
+		err = os.Remove(archive)
+	}
+	return errors.Wrap(err, "put the release in its place")
+}
+
+// switchTo lets the link name a release, in one step, and lets go of the oldest ones.
+func (d *Driver) switchTo(m module, name string) error {
+	before, err := m.current()
+	if err != nil {
+		return err
+	}
+	if before != name {
+		if err := os.Remove(m.path(switched)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return errors.Wrap(err, "clear an old switch away")
+		}
+		err := os.Symlink(filepath.Join(releases, name), m.path(switched))
+		if err == nil {
+			err = os.Rename(m.path(switched), m.path(current))
+		}
+		if err == nil {
+			err = syncDir(string(m))
+		}
+		if err != nil {
+			return errors.Wrap(err, "switch to the release")
+		}
+	}
+	return d.prune(m, name, before)
+}
+
+// prune lets go of releases that are neither present nor among the last ones that were. The one that was just left counts as the
+// latest of them.
+func (d *Driver) prune(m module, present, left string) error {
+	now := d.now()
+	for _, name := range []string{left, present} {
+		if name == "" {
+			continue
+		}
+		if err := os.Chtimes(m.path(releases, name), now, now); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return errors.Wrap(err, "note when a release was left")
+		}
+	}
+	entries, err := os.ReadDir(m.path(releases))
+	if err != nil {
+		return errors.Wrap(err, "list the releases")
+	}
+	type kept struct {
+		name string
+		at   time.Time
+	}
+	var others []kept
+	for _, e := range entries {
+		if e.Name() == present {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return errors.Wrap(err, "list the releases")
+		}
+		others = append(others, kept{e.Name(), info.ModTime()})
+	}
+	slices.SortFunc(others, func(a, b kept) int {
+		return cmp.Or(-cmp.Compare(boolInt(a.name == left), boolInt(b.name == left)), b.at.Compare(a.at), cmp.Compare(a.name, b.name))
+	})
+	for _, k := range others[min(d.config.Keep, len(others)):] {
+		if err := os.RemoveAll(m.path(releases, k.name)); err != nil {
+			return errors.Wrap(err, "let go of an old release")
+		}
+	}
+	return nil
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Observe implements [driver.Driver]: what runs is what the link names, as long as that is there.
+func (d *Driver) Observe(_ context.Context, t driver.Task) (driver.Finding, error) {
+	m := d.module(t)
+	name, err := m.current()
+	if err != nil {
+		return driver.Finding{State: driver.Unknown}, err
+	}
+	if name == "" {
+		return driver.Finding{State: driver.Absent}, nil
+	}
+	if _, err := os.Stat(m.path(current)); errors.Is(err, fs.ErrNotExist) {
+		return driver.Finding{State: driver.Other, Found: "the link names a release that is not there: " + name}, nil
+	} else if err != nil {
+		return driver.Finding{State: driver.Unknown}, errors.Wrap(err, "look at the present release")
+	}
+	if want, err := artifacts.ParseDigest(t.Artifact); err == nil && name == want {
+		return driver.Finding{State: driver.AsTold}, nil
+	}
+	return driver.Finding{State: driver.Other, Found: "the link names the release " + name}, nil
+}
+
+// Remove implements [driver.Driver]. The link goes first, so that nobody follows it into what is being removed.
+func (d *Driver) Remove(_ context.Context, t driver.Task) error {
+	m := d.module(t)
+	if err := os.Remove(m.path(current)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return driver.Fatal(errors.Wrap(err, "remove the link"))
+	}
+	return driver.Fatal(errors.Wrap(os.RemoveAll(string(m)), "remove the releases"))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.CombineErrors(d.Sync(), d.Close())
+}

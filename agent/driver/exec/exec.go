@@ -1,0 +1,178 @@
+package exec
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/agent/driver"
+	"catenary/agent/process"
+	"catenary/events"
+)
+
+// Kind names this kind of driver in configurations.
+const Kind = "exec"
+
+// unsuited is the exit code by which a command says that it has done nothing: that of an unavailable service in sysexits.h.
+const unsuited = 69
+
+const (
+	// maxOutputsBytes bounds the file of outputs.
+	maxOutputsBytes = 16 << 10
+	// maxFoundBytes bounds what observe may say.
+	maxFoundBytes = 1 << 10
+)
+
+// Config is what the driver is told.
+type Config struct {
+	Name string `json:"name"`
+	// Apply brings a module to the node. It MUST be given.
+	Apply []string `json:"apply"`
+	// Remove takes one away. Without it a module is taken for removed.
+	Remove []string `json:"remove,omitempty"`
+	// CheckFirst says before each apply whether the command is the one for it.
+	CheckFirst []string `json:"check,omitempty"`
+	// Observe says what runs. Without it nothing is known but what was applied.
+	Observe []string `json:"observe,omitempty"`
+	// Dir is where the commands run.
+	Dir string `json:"dir,omitempty"`
+}
+
+// Driver runs commands. It is safe for use by many goroutines.
+type Driver struct {
+	config   Config
+	describe events.Driver
+}
+
+var _ driver.Driver = (*Driver)(nil)
+
+// New returns a driver; version is the program's. It gives errors for a configuration that can't work.
+func New(c Config, version string) (*Driver, error) {
+	if c.Name == "" || len(c.Apply) == 0 {
+		return nil, errors.New("an exec driver needs a name and the command apply")
+	}
+	digest, err := driver.ConfigDigest(c)
+	if err != nil {
+		return nil, err
+	}
+	return &Driver{config: c, describe: events.Driver{Name: c.Name, Version: version, Configuration: digest}}, nil
+}
+
+// Describe implements [driver.Driver].
+func (d *Driver) Describe() events.Driver { return d.describe }
+
+// Check implements [driver.Driver].
+func (d *Driver) Check(ctx context.Context, t driver.Task) error {
+	if len(d.config.CheckFirst) == 0 {
+		return nil
+	}
+	return passedOn(d.run(ctx, "check", d.config.CheckFirst, t, nil))
+}
+
+// Apply implements [driver.Driver].
+func (d *Driver) Apply(ctx context.Context, t driver.Task) (driver.Result, error) {
+	dir, err := os.MkdirTemp("", "catenary-outputs-")
+	if err != nil {
+		return driver.Result{}, errors.Wrap(err, "make room for outputs")
+	}
+	file := filepath.Join(dir, "outputs")
+	err = passedOn(d.run(ctx, "apply", d.config.Apply, t, nil, "CATENARY_OUTPUTS="+file))
+	var outputs map[string]string
+	if err == nil {
+		outputs, err = readOutputs(file)
+		err = driver.Fatal(err)
+	}
+	return driver.Result{Outputs: outputs}, errors.CombineErrors(err, os.RemoveAll(dir))
+}
+
+// passedOn says which failures another driver may be tried after.
+func passedOn(err error) error {
+	var failed *process.ExitError
+	switch {
+	case err == nil, errors.Is(err, process.ErrNotStarted):
+		return err
+	case errors.As(err, &failed) && failed.Code == unsuited:
+		return driver.Unsuited(err)
+	}
+	return driver.Fatal(err)
+}
+
+// Observe implements [driver.Driver].
+func (d *Driver) Observe(ctx context.Context, t driver.Task) (driver.Finding, error) {
+	if len(d.config.Observe) == 0 {
+		return driver.Finding{State: driver.Unknown}, nil
+	}
+	said := driver.Tail{Bytes: maxFoundBytes}
+	if err := d.run(ctx, "observe", d.config.Observe, t, &said); err != nil {
+		return driver.Finding{State: driver.Unknown}, err
+	}
+	switch found := said.Text(maxFoundBytes); found {
+	case "":
+		return driver.Finding{State: driver.Absent}, nil
+	case t.Version():
+		return driver.Finding{State: driver.AsTold}, nil
+	default:
+		return driver.Finding{State: driver.Other, Found: t.Module + " " + found + " runs"}, nil
+	}
+}
+
+// Remove implements [driver.Driver].
+func (d *Driver) Remove(ctx context.Context, t driver.Task) error {
+	if len(d.config.Remove) == 0 {
+		return nil
+	}
+	return driver.Fatal(d.run(ctx, "remove", d.config.Remove, t, nil))
+}
+
+func (d *Driver) run(ctx context.Context, action string, args []string, t driver.Task, stdout io.Writer, more ...string) error {
+	return process.Run(ctx, process.Command{
+		Args: args, Dir: d.config.Dir, Stdin: t.Record, Output: t.Say(), Stdout: stdout,
+		Env: append(driver.Environment(action, t), more...),
+	})
+}
+
+// readOutputs reads NAME=VALUE lines, none when the command has left no file.
+func readOutputs(path string) (map[string]string, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, errors.Wrap(err, "read the outputs")
+	}
+	text, err := io.ReadAll(io.LimitReader(file, maxOutputsBytes+1))
+	err = errors.CombineErrors(err, file.Close())
+	switch {
+	case err != nil:
+		return nil, errors.Wrap(err, "read the outputs")
+	case len(text) > maxOutputsBytes:
+		return nil, errors.Newf("the outputs have more than %d bytes", maxOutputsBytes)
+	case !utf8.Valid(text):
+		return nil, errors.New("the outputs are not valid UTF-8")
+	}
+	outputs := map[string]string{}
+	n := 0
+	for line := range bytes.Lines(text) {
+		n++
+		entry := strings.TrimRight(string(line), "\r\n")
+		if entry == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(entry, "=")
+		if !ok || name == "" {
+			return nil, errors.Newf("line %s of the outputs is not NAME=VALUE", strconv.Itoa(n))
+		}
+		outputs[name] = value
+	}
+	if len(outputs) == 0 {
+		return nil, nil
+	}
+	return outputs, nil
+}

@@ -1,0 +1,7 @@
+// Package process runs the commands of drivers and checks: to their end, or not at all.
+//
+// It owns process groups and how they end. It leaves what is run, what its output means and where it goes to its callers.
+//
+// Invariants: when Run returns because its context ended, nothing of the command's process group runs any more; a command that leaves
+// a process behind and ends well is taken at its word, and does not hold Run up by output that is still open.
+package process
