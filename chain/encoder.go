@@ -61,6 +61,8 @@ func appenderOf(t reflect.Type) appender {
 		return func(dst []byte, v reflect.Value) ([]byte, error) { return strconv.AppendBool(dst, v.Bool()), nil }
 	case reflect.Int:
 		return func(dst []byte, v reflect.Value) ([]byte, error) { return strconv.AppendInt(dst, v.Int(), 10), nil }
+	case reflect.Uint64:
+		return func(dst []byte, v reflect.Value) ([]byte, error) { return strconv.AppendUint(dst, v.Uint(), 10), nil }
 	case reflect.Pointer:
 		return appenderOfPointer(t)
 	case reflect.Slice:

@@ -58,6 +58,8 @@ func fill(t *rapid.T, v reflect.Value) {
 		v.SetBool(rapid.Bool().Draw(t, "bool"))
 	case reflect.Int:
 		v.SetInt(rapid.Int64().Draw(t, "int"))
+	case reflect.Uint64:
+		v.SetUint(rapid.Uint64().Draw(t, "number"))
 	case reflect.Pointer:
 		if rapid.Bool().Draw(t, "set") {
 			v.Set(reflect.New(v.Type().Elem()))

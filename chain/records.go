@@ -123,6 +123,8 @@ type Assignment struct {
 	Since time.Time `json:"since,omitzero"`
 	Ended time.Time `json:"ended,omitzero"`
 	State string    `json:"state,omitempty"`
+	// Told is the sequence of the event that last told the node something of the module. A report changes the record, and not this.
+	Told uint64 `json:"told,omitempty"`
 	// Observed is what the node last reported.
 	Observed *Observed `json:"observed,omitempty"`
 }

@@ -146,6 +146,7 @@ func (c Observe) Validate() error {
 	k.maybeName("rollout", c.Rollout)
 	k.outputs("outputs", c.Outputs)
 	k.text("reason", c.Reason)
+	k.driver(c.Driver)
 	k.oneOf("outcome", c.Outcome, OutcomeApplied, OutcomeApplyFailed, OutcomeHealthy, OutcomeUnhealthy,
 		OutcomeRemoved, OutcomeRemoveFailed, OutcomeDrifted)
 	if c.Outcome == OutcomeDrifted {

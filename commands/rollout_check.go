@@ -184,12 +184,7 @@ func (c EndStep) Validate() error {
 	k.oneOf("outcome", c.Outcome, events.StepDone, events.StepFailed, events.StepUnknown, events.StepSkipped)
 	k.text("reason", c.Reason)
 	k.outputs("outputs", c.Outputs)
-	if d := c.Driver; d != nil {
-		k.need("driver.name", d.Name)
-		k.line("driver.name", d.Name)
-		k.line("driver.version", d.Version)
-		k.line("driver.configuration", d.Configuration)
-	}
+	k.driver(c.Driver)
 	return k.done(c.Ref())
 }
 
@@ -286,4 +281,15 @@ func (c *check) outputs(field string, outputs map[string]string) {
 		c.name("an output's name in "+field, name)
 		c.text(field+"."+name, outputs[name])
 	}
+}
+
+// driver checks what brought a module to a node, where it is said.
+func (c *check) driver(d *events.Driver) {
+	if d == nil {
+		return
+	}
+	c.need("driver.name", d.Name)
+	c.line("driver.name", d.Name)
+	c.line("driver.version", d.Version)
+	c.line("driver.configuration", d.Configuration)
 }

@@ -76,6 +76,7 @@ func samples() []es.Payload {
 		commands.Observe{
 			Seen: events.Seen{
 				Node: "n1", Module: "web", Reference: pkg, Build: "b1", Rollout: "r1", Source: 42, Outputs: map[string]string{"port": "80"}, Reason: "poll",
+				Driver: &events.Driver{Name: "files", Version: "1.2", Configuration: "9f86d081"},
 			},
 			Outcome: commands.OutcomeDrifted, Drift: "web 1.19 runs",
 		},

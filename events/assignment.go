@@ -68,6 +68,8 @@ type Seen struct {
 	// Outputs are values for whatever waits for the module.
 	Outputs map[string]string `json:"outputs,omitempty"`
 	Reason  string            `json:"reason,omitempty"`
+	// Driver is what has brought the module to the node, or was to.
+	Driver *Driver `json:"driver,omitempty"`
 }
 
 // AssignmentApplied says that a node reports to run what it was told.

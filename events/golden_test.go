@@ -37,7 +37,8 @@ func samples() map[string]any {
 		Node: "n1", Module: "web", Reference: pkg, Build: "b1", Commit: "0362525", Rollout: "r1", RequiredBy: []string{"api", "shop"},
 		Provisioning: events.Raw(`{ "port": 8080, "version": 1.20, "note": null }`), Reason: "release",
 	}
-	seen := events.Seen{Node: "n1", Module: "web", Reference: artifact, Build: "b1", Rollout: "r1", Source: 1 << 40, Outputs: map[string]string{"port": "80"}, Reason: "poll"}
+	seen := events.Seen{Node: "n1", Module: "web", Reference: artifact, Build: "b1", Rollout: "r1", Source: 1 << 40, Outputs: map[string]string{"port": "80"}, Reason: "poll",
+		Driver: &events.Driver{Name: "files", Version: "1.2", Configuration: "9f86d081"}}
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	track := events.TrackSpec{Track: "shop", Modules: []string{"web", "db"}, Strategy: "canary", On: events.OnMerge}
 	version := events.Version{Reference: pkg, Build: "b1", Commit: "0362525"}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -26,7 +27,8 @@ func TestThinLine(t *testing.T) {
 	if diff := cmp.Diff(want, answer); diff != "" {
 		t.Errorf("answer (-want +found):\n%s", diff)
 	}
-	const record = `{"node":"thin","module":"line","assigned":"2026-05-01T07:00:00Z","package":{"name":"line","version":"1.20"},"since":"2026-05-01T07:00:00Z"}`
+	told := strconv.FormatUint(answer.Sequence, 10)
+	record := `{"node":"thin","module":"line","assigned":"2026-05-01T07:00:00Z","package":{"name":"line","version":"1.20"},"since":"2026-05-01T07:00:00Z","told":` + told + `}`
 	for args, want := range map[string]string{
 		"get assignment thin line -o json":        record + "\n",
 		"get assignments --node thin -o json":     "[" + record + "]\n",
@@ -34,8 +36,8 @@ func TestThinLine(t *testing.T) {
 		"get assignments --module line -o name":   "thin.line\n",
 		"get assignment thin line -o name":        "thin.line\n",
 		"get modules line -o name":                "line\n",
-		"get assignment thin line -o yaml":        "node: thin\nmodule: line\nassigned: \"2026-05-01T07:00:00Z\"\npackage:\n  name: line\n  version: \"1.20\"\nsince: \"2026-05-01T07:00:00Z\"\n",
-		"get assignments thin.line -o yaml":       "- node: thin\n  module: line\n  assigned: \"2026-05-01T07:00:00Z\"\n  package:\n    name: line\n    version: \"1.20\"\n  since: \"2026-05-01T07:00:00Z\"\n",
+		"get assignment thin line -o yaml":        "node: thin\nmodule: line\nassigned: \"2026-05-01T07:00:00Z\"\npackage:\n  name: line\n  version: \"1.20\"\nsince: \"2026-05-01T07:00:00Z\"\ntold: " + told + "\n",
+		"get assignments thin.line -o yaml":       "- node: thin\n  module: line\n  assigned: \"2026-05-01T07:00:00Z\"\n  package:\n    name: line\n    version: \"1.20\"\n  since: \"2026-05-01T07:00:00Z\"\n  told: " + told + "\n",
 		"get freezes --all -o json no-such-thing": "[]\n",
 	} {
 		found := c.call(strings.Fields(args)...)

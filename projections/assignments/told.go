@@ -2,7 +2,6 @@ package assignments
 
 import (
 	"bytes"
-	"time"
 
 	"catenary/chain"
 	"catenary/es"
@@ -12,9 +11,9 @@ import (
 
 // told gives the standing record of what a node is told. The module came to the node now, unless it stands there already;
 // what it is told is told since now, unless it is told just the same for other modules' sake.
-func told(before *chain.Assignment, t events.Told, at time.Time) chain.Assignment {
-	a := record(before, t, at)
-	a.Assigned = at
+func told(before *chain.Assignment, t events.Told, e es.Event) chain.Assignment {
+	a := record(before, t, e)
+	a.Assigned = a.Since
 	if before != nil && before.Stands() {
 		a.Assigned = before.Assigned
 		if same(*before, a) {
@@ -25,8 +24,8 @@ func told(before *chain.Assignment, t events.Told, at time.Time) chain.Assignmen
 }
 
 // pended gives the record of what a node is not told yet. The module has not come to the node.
-func pended(before *chain.Assignment, p events.AssignmentPended, at time.Time) chain.Assignment {
-	a := record(before, p.Told, at)
+func pended(before *chain.Assignment, p events.AssignmentPended, e es.Event) chain.Assignment {
+	a := record(before, p.Told, e)
 	a.State = p.State
 	if a.State == "" {
 		a.State = events.StatePending
@@ -35,10 +34,10 @@ func pended(before *chain.Assignment, p events.AssignmentPended, at time.Time) c
 }
 
 // record gives what was told as it stands in a record. What the node last reported is as true as before.
-func record(before *chain.Assignment, t events.Told, since time.Time) chain.Assignment {
+func record(before *chain.Assignment, t events.Told, e es.Event) chain.Assignment {
 	a := chain.Assignment{
 		Node: t.Node, Module: t.Module, RequiredBy: t.RequiredBy, Provisioning: t.Provisioning, Build: t.Build,
-		Reference: t.Reference, Commit: t.Commit, Rollout: t.Rollout, Since: since,
+		Reference: t.Reference, Commit: t.Commit, Rollout: t.Rollout, Since: e.Effective.UTC(), Told: e.Sequence,
 	}
 	if before != nil {
 		a.Observed = before.Observed
@@ -57,6 +56,6 @@ func ended(before *chain.Assignment, e es.Event) (chain.Assignment, error) {
 	if before == nil {
 		return chain.Assignment{}, perkey.Untold(e)
 	}
-	before.State, before.Ended = "", e.Effective.UTC()
+	before.State, before.Ended, before.Told = "", e.Effective.UTC(), e.Sequence
 	return *before, nil
 }

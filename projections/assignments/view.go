@@ -8,7 +8,7 @@ import (
 	"catenary/projections/perkey"
 )
 
-const version = 1
+const version = 2
 
 // New returns the view without records.
 func New() project.View {
@@ -16,14 +16,13 @@ func New() project.View {
 }
 
 func fold(before *chain.Assignment, e es.Event, data events.Assignment) (chain.Assignment, error) {
-	at := e.Effective.UTC()
 	switch data := data.(type) {
 	case events.AssignmentAssigned:
-		return told(before, data.Told, at), nil
+		return told(before, data.Told, e), nil
 	case events.AssignmentMovedIn:
-		return told(before, data.Told, at), nil
+		return told(before, data.Told, e), nil
 	case events.AssignmentPended:
-		return pended(before, data, at), nil
+		return pended(before, data, e), nil
 	case events.AssignmentEnded, events.AssignmentMovedOut:
 		return ended(before, e)
 	case events.AssignmentApplied:

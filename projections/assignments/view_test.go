@@ -62,48 +62,48 @@ func TestTold(t *testing.T) {
 	backfilled.Backfill = true
 	facts := func(f ...projecttest.Fact) []projecttest.Fact { return f }
 	viewtest.Check(t, assignments.New, []viewtest.Row{
-		{Name: "assigned", When: assigned, Then: head + first + v1 + since1 + `}`},
+		{Name: "assigned", When: assigned, Then: head + first + v1 + since1 + `,"told":1}`},
 		{
 			Name: "assigned, all that can be told", When: whole,
 			Then: head + first + `"required-by":["shop"],"provisioning":{ "replicas": 3.0 }` + "\n" +
-				`,"build":"b1","artifact":"sha256:ab","commit":"c1","rollout":"r1",` + since1 + `}`,
+				`,"build":"b1","artifact":"sha256:ab","commit":"c1","rollout":"r1",` + since1 + `,"told":1}`,
 		},
 		{
 			Name: "another version: it came to the node before", Given: facts(assigned), When: next,
-			Then: head + first + v2 + since2 + `}`,
+			Then: head + first + v2 + since2 + `,"told":2}`,
 		},
 		{
 			Name: "the same again: told since the first time", Given: facts(assigned), When: assigned,
-			Then: head + first + v1 + since1 + `}`,
+			Then: head + first + v1 + since1 + `,"told":2}`,
 		},
 		{
 			Name: "the same for other modules' sake", Given: facts(assigned), When: requiredBy,
-			Then: head + first + `"required-by":["pay","shop"],` + v1 + since1 + `}`,
+			Then: head + first + `"required-by":["pay","shop"],` + v1 + since1 + `,"told":2}`,
 		},
 		{
 			Name: "other provisioning is told anew", Given: facts(assigned), When: n1(events.AssignmentAssigned{Told: events.Told{
 				Node: "n1", Module: "web", Reference: version("1"), Build: "b1", Commit: "c1", Provisioning: events.Raw(`{}`),
 			}}),
-			Then: head + first + `"provisioning":{},` + v1 + since2 + `}`,
+			Then: head + first + `"provisioning":{},` + v1 + since2 + `,"told":2}`,
 		},
-		{Name: "ended: what was told stays", Given: facts(assigned), When: ended, Then: head + first + v1 + since1 + `,"ended":"2026-01-01T00:02:00Z"}`},
-		{Name: "ended again", Given: facts(assigned, ended), When: ended, Then: head + first + v1 + since1 + `,"ended":"2026-01-01T00:03:00Z"}`},
+		{Name: "ended: what was told stays", Given: facts(assigned), When: ended, Then: head + first + v1 + since1 + `,"ended":"2026-01-01T00:02:00Z","told":2}`},
+		{Name: "ended again", Given: facts(assigned, ended), When: ended, Then: head + first + v1 + since1 + `,"ended":"2026-01-01T00:03:00Z","told":3}`},
 		{
 			Name: "assigned after it ended: it came anew", Given: facts(assigned, ended), When: assigned,
-			Then: head + `"assigned":"2026-01-01T00:03:00Z",` + v1 + since3 + `}`,
+			Then: head + `"assigned":"2026-01-01T00:03:00Z",` + v1 + since3 + `,"told":3}`,
 		},
-		{Name: "moved in", When: movedIn, Then: head + first + v1 + since1 + `}`},
-		{Name: "moved in after it ended", Given: facts(assigned, ended), When: movedIn, Then: head + `"assigned":"2026-01-01T00:03:00Z",` + v1 + since3 + `}`},
-		{Name: "moved out", Given: facts(assigned), When: movedOut, Then: head + first + v1 + since1 + `,"ended":"2026-01-01T00:02:00Z"}`},
-		{Name: "pended: it has not come yet", When: pended, Then: head + v2 + since1 + `,"state":"pending"}`},
-		{Name: "pended, in no state that is named", When: n1(events.AssignmentPended{Told: told("2")}), Then: head + v2 + since1 + `,"state":"pending"}`},
-		{Name: "pended after it ended", Given: facts(assigned, ended), When: pended, Then: head + v2 + since3 + `,"state":"pending"}`},
-		{Name: "assigned after it was pended", Given: facts(pended), When: next, Then: head + second + v2 + since2 + `}`},
-		{Name: "ended while pended", Given: facts(pended), When: ended, Then: head + v2 + since1 + `,"ended":"2026-01-01T00:02:00Z"}`},
+		{Name: "moved in", When: movedIn, Then: head + first + v1 + since1 + `,"told":1}`},
+		{Name: "moved in after it ended", Given: facts(assigned, ended), When: movedIn, Then: head + `"assigned":"2026-01-01T00:03:00Z",` + v1 + since3 + `,"told":3}`},
+		{Name: "moved out", Given: facts(assigned), When: movedOut, Then: head + first + v1 + since1 + `,"ended":"2026-01-01T00:02:00Z","told":2}`},
+		{Name: "pended: it has not come yet", When: pended, Then: head + v2 + since1 + `,"state":"pending","told":1}`},
+		{Name: "pended, in no state that is named", When: n1(events.AssignmentPended{Told: told("2")}), Then: head + v2 + since1 + `,"state":"pending","told":1}`},
+		{Name: "pended after it ended", Given: facts(assigned, ended), When: pended, Then: head + v2 + since3 + `,"state":"pending","told":3}`},
+		{Name: "assigned after it was pended", Given: facts(pended), When: next, Then: head + second + v2 + since2 + `,"told":2}`},
+		{Name: "ended while pended", Given: facts(pended), When: ended, Then: head + v2 + since1 + `,"ended":"2026-01-01T00:02:00Z","told":2}`},
 		{
 			Name: "at its effective time",
 			When: projecttest.Fact{Ref: assigned.Ref, Data: assigned.Data, Effective: projecttest.Recorded(0).AddDate(-1, 0, 0)},
-			Then: head + `"assigned":"2025-01-01T00:00:00Z",` + v1 + `"since":"2025-01-01T00:00:00Z"}`,
+			Then: head + `"assigned":"2025-01-01T00:00:00Z",` + v1 + `"since":"2025-01-01T00:00:00Z","told":1}`,
 		},
 		{Name: "backfilled: nothing that stands is changed", Given: facts(assigned), When: backfilled},
 		{Name: "ended without being told", When: ended, Fails: perkey.ErrUntold.Error()},
@@ -138,56 +138,56 @@ func TestObserved(t *testing.T) {
 	)
 	facts := func(f ...projecttest.Fact) []projecttest.Fact { return f }
 	viewtest.Check(t, assignments.New, []viewtest.Row{
-		{Name: "applied", Given: facts(assigned), When: applied, Then: is1 + `"observed":{` + runs1 + at2 + `}}`},
-		{Name: "applied again", Given: facts(assigned, applied), When: applied, Then: is1 + `"observed":{` + runs1 + at3 + `}}`},
+		{Name: "applied", Given: facts(assigned), When: applied, Then: is1 + `"told":1,"observed":{` + runs1 + at2 + `}}`},
+		{Name: "applied again", Given: facts(assigned, applied), When: applied, Then: is1 + `"told":1,"observed":{` + runs1 + at3 + `}}`},
 		{
 			Name: "applied clears drift and health", Given: facts(assigned, unhealthy, drifted), When: applied,
-			Then: is1 + `"observed":{` + runs1 + at4 + `}}`,
+			Then: is1 + `"told":1,"observed":{` + runs1 + at4 + `}}`,
 		},
-		{Name: "healthy", Given: facts(assigned, applied), When: healthy, Then: is1 + `"observed":{` + runs1 + at3 + `,"healthy":true}}`},
-		{Name: "unhealthy", Given: facts(assigned, healthy), When: unhealthy, Then: is1 + `"observed":{` + runs1 + at3 + `,"healthy":false}}`},
+		{Name: "healthy", Given: facts(assigned, applied), When: healthy, Then: is1 + `"told":1,"observed":{` + runs1 + at3 + `,"healthy":true}}`},
+		{Name: "unhealthy", Given: facts(assigned, healthy), When: unhealthy, Then: is1 + `"told":1,"observed":{` + runs1 + at3 + `,"healthy":false}}`},
 		{
 			Name: "a report that does not repeat what runs", Given: facts(assigned, healthy), When: unhealthyOnly,
-			Then: is1 + `"observed":{` + runs1 + at3 + `,"healthy":false}}`,
+			Then: is1 + `"told":1,"observed":{` + runs1 + at3 + `,"healthy":false}}`,
 		},
 		{
 			Name: "drifted: health is as it was", Given: facts(assigned, unhealthy), When: drifted,
-			Then: is1 + `"observed":{` + runs1 + at3 + `,"healthy":false,"drift":"changed <by hand>"}}`,
+			Then: is1 + `"told":1,"observed":{` + runs1 + at3 + `,"healthy":false,"drift":"changed <by hand>"}}`,
 		},
 		{
 			Name: "drifted to something else, whose health is not known", Given: facts(assigned, healthy), When: driftedOther,
-			Then: is1 + `"observed":{` + runs2 + at3 + `,"drift":"runs 2"}}`,
+			Then: is1 + `"told":1,"observed":{` + runs2 + at3 + `,"drift":"runs 2"}}`,
 		},
 		{
 			Name: "healthy does not end a drift", Given: facts(assigned, drifted), When: healthy,
-			Then: is1 + `"observed":{` + runs1 + at3 + `,"healthy":true,"drift":"changed <by hand>"}}`,
+			Then: is1 + `"told":1,"observed":{` + runs1 + at3 + `,"healthy":true,"drift":"changed <by hand>"}}`,
 		},
 		{
 			Name: "the health of something else", Given: facts(assigned, drifted), When: healthyOther,
-			Then: is1 + `"observed":{` + runs2 + at3 + `,"healthy":true}}`,
+			Then: is1 + `"told":1,"observed":{` + runs2 + at3 + `,"healthy":true}}`,
 		},
-		{Name: "could not be applied: what runs is as it was", Given: facts(assigned, healthy), When: applyFailed, Then: is1 + `"observed":{` + runs1 + at3 + `,"healthy":true}}`},
-		{Name: "could not be applied, the first report", Given: facts(assigned), When: applyFailed, Then: is1 + `"observed":{` + at2 + `}}`},
+		{Name: "could not be applied: what runs is as it was", Given: facts(assigned, healthy), When: applyFailed, Then: is1 + `"told":1,"observed":{` + runs1 + at3 + `,"healthy":true}}`},
+		{Name: "could not be applied, the first report", Given: facts(assigned), When: applyFailed, Then: is1 + `"told":1,"observed":{` + at2 + `}}`},
 		{
 			Name: "removed", Given: facts(assigned, healthy, drifted), When: removed,
-			Then: is1 + `"observed":{` + at4 + `}}`,
+			Then: is1 + `"told":1,"observed":{` + at4 + `}}`,
 		},
-		{Name: "could not be removed", Given: facts(assigned, healthy), When: removeFailed, Then: is1 + `"observed":{` + runs1 + at3 + `,"healthy":true}}`},
+		{Name: "could not be removed", Given: facts(assigned, healthy), When: removeFailed, Then: is1 + `"told":1,"observed":{` + runs1 + at3 + `,"healthy":true}}`},
 		{
 			Name: "told something else: the last report stays", Given: facts(assigned, applied), When: next,
-			Then: is2 + since3 + `,"observed":{` + runs1 + at2 + `}}`,
+			Then: is2 + since3 + `,"told":3,"observed":{` + runs1 + at2 + `}}`,
 		},
 		{
 			Name: "ended: the last report stays", Given: facts(assigned, applied), When: ended,
-			Then: is1 + `"ended":"2026-01-01T00:03:00Z","observed":{` + runs1 + at2 + `}}`,
+			Then: is1 + `"ended":"2026-01-01T00:03:00Z","told":3,"observed":{` + runs1 + at2 + `}}`,
 		},
 		{
 			Name: "assigned after it ended: the last report stays", Given: facts(assigned, applied, ended), When: assigned,
-			Then: head + `"assigned":"2026-01-01T00:04:00Z",` + v1 + `"since":"2026-01-01T00:04:00Z","observed":{` + runs1 + at2 + `}}`,
+			Then: head + `"assigned":"2026-01-01T00:04:00Z",` + v1 + `"since":"2026-01-01T00:04:00Z","told":4,"observed":{` + runs1 + at2 + `}}`,
 		},
 		{
 			Name: "a report after it ended does not make it stand", Given: facts(assigned, ended), When: removed,
-			Then: is1 + `"ended":"2026-01-01T00:02:00Z","observed":{` + at3 + `}}`,
+			Then: is1 + `"ended":"2026-01-01T00:02:00Z","told":2,"observed":{` + at3 + `}}`,
 		},
 		{Name: "observed without being told", When: applied, Fails: perkey.ErrUntold.Error()},
 	})
