@@ -48,6 +48,8 @@ type Intake struct {
 	Actors  *Actors
 	// Erase erases what else is kept of an actor, besides the directory's entry. It may be nil.
 	Erase func(ctx context.Context, actor string) error
+	// Permit says whether somebody may send a command at all. It gives an *es.Refusal, with the status denied. Nil permits everything.
+	Permit func(who Who, p es.Payload) error
 	// NewID gives ids for commands that were sent without one.
 	NewID  func() string
 	Logger *slog.Logger
@@ -57,6 +59,9 @@ type Intake struct {
 // actor directory can't be written.
 func (in *Intake) Command(ctx context.Context, r Request, who Who) (es.Command, error) {
 	c, payload, err := in.shape(r)
+	if err == nil && in.Permit != nil {
+		err = in.Permit(who, payload)
+	}
 	if err != nil {
 		return c, err
 	}

@@ -114,6 +114,9 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 		"proofs":        proofs.Run,
 		"proof service": func(ctx context.Context) error { return serveProofs(ctx, nc, proofs) },
 		"connection":    func(ctx context.Context) error { return awaitClosed(ctx, nc) },
+		"nodes service": func(ctx context.Context) error {
+			return serveDesk(ctx, nc, generations, time.Now, log.With("component", "desk"))
+		},
 		"query service": func(ctx context.Context) error { return serveQueries(ctx, nc, queries, c.Ready) },
 	}
 	if c.Mirrors != nil {

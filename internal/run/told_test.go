@@ -36,7 +36,7 @@ func startOn(t *testing.T, dir, listen string, nodes ...string) *chainOn {
 	t.Helper()
 	var users []topology.User
 	for _, node := range nodes {
-		users = append(users, topology.User{Name: "agent of " + node, Password: "secret", Node: es.Key(node)})
+		users = append(users, topology.User{Name: topology.AgentUser(es.Key(node)), Password: "secret", Node: es.Key(node)})
 	}
 	log := slog.New(slog.DiscardHandler)
 	s, err := embedded.Start(t.Context(), embedded.Config{
@@ -126,7 +126,7 @@ func hear(t *testing.T, c *chainOn, node string, subject string) *hearing {
 	t.Helper()
 	h := &hearing{messages: make(chan *nats.Msg, 1000), refusals: make(chan error, 10), sources: map[string]uint64{}, buckets: map[string]int{}}
 	var err error
-	h.conn, err = nats.Connect(c.ClientURL(), nats.UserInfo("agent of "+node, "secret"), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond),
+	h.conn, err = nats.Connect(c.ClientURL(), nats.UserInfo(topology.AgentUser(es.Key(node)), "secret"), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { h.refusals <- err }))
 	if err != nil {
 		t.Fatal(err)

@@ -339,7 +339,7 @@ func (p *writerPart) openIntake(ctx context.Context) error {
 		return err
 	}
 	p.refused.log = dispatch.NewRefusedLog(p.refused.store, actors, p.cfg.Now, p.log)
-	p.intake = &dispatch.Intake{Decoder: commands.Commands(), Actors: actors, Erase: p.refused.store.Erase, NewID: newID, Logger: p.log}
+	p.intake = &dispatch.Intake{Decoder: commands.Commands(), Actors: actors, Erase: p.refused.store.Erase, Permit: permit, NewID: newID, Logger: p.log}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"net"
 	"slices"
 	"strconv"
@@ -209,7 +210,7 @@ const (
 //   - refuse, and not answer, a request whose reply does not start with "_R_.": without a reply it is somebody's answer to another
 //     request, sent with the name of the one who answered; with "$JS.ACK." it is a delivery, and an answer would be an ack.
 func sharedServices() []string {
-	return []string{CommandPrefix + ".>", InboxPrefix + ".>", ParkedPrefix + ".>", QueryPrefix + ".>", ProjectorPrefix + ".>"}
+	return []string{CommandPrefix + ".>", InboxPrefix + ".>", ParkedPrefix + ".>", QueryPrefix + ".>", ProjectorPrefix + ".>", AgentPrefix + ".>"}
 }
 
 // sharedStreams are what the ledger tells the ops account unasked.
@@ -280,6 +281,7 @@ func PeopleSubscribeDeny() []string {
 		ParkedPrefix + ".>",
 		QueryPrefix + ".>",
 		ProjectorPrefix + ".>",
+		AgentPrefix + ".>",
 		LedgerAPIPrefix + ".>",
 		MirrorDeliverPrefix + ".>",
 		"$JSC.>",
@@ -293,15 +295,25 @@ func PeopleSubscribeDeny() []string {
 // AgentSubscribeAllow lists all that the agent of a node may listen on: what the node is told, the answers to its own requests, and
 // what became of the commands it left in the inbox.
 func AgentSubscribeAllow(node string) []string {
-	return []string{ToldSubject(node, "*"), "_INBOX.>", OutcomePrefix + ".>"}
+	return []string{ToldSubject(node, "*"), AgentInbox(node) + ".>", OutcomePrefix + ".>"}
 }
 
+// AgentPublishAllow lists all that the agent of a node may send: its check-ins, and reports for the inbox. That a report is about its
+// own node the inbox sees to.
+func AgentPublishAllow(node string) []string {
+	return []string{AgentSubject(node), InboxPrefix + ".assignment.observe"}
+}
+
+// AgentInbox is what the subjects begin with on which the agent of a node gets its answers. It is the node's own, so that no agent hears
+// what another is answered.
+func AgentInbox(node string) string { return "_INBOX_" + node }
+
 func permissionsText(u User) string {
-	subscribe := "deny: [" + quoteAll(PeopleSubscribeDeny()) + "]"
+	publish, subscribe := "deny: ["+quoteAll(PeoplePublishDeny())+"]", "deny: ["+quoteAll(PeopleSubscribeDeny())+"]"
 	if u.Node != "" {
-		subscribe = "allow: [" + quoteAll(AgentSubscribeAllow(u.Node)) + "]"
+		publish, subscribe = "allow: ["+quoteAll(AgentPublishAllow(u.Node))+"]", "allow: ["+quoteAll(AgentSubscribeAllow(u.Node))+"]"
 	}
-	return "permissions: { publish: { deny: [" + quoteAll(PeoplePublishDeny()) + "] }, subscribe: { " + subscribe + " } }"
+	return "permissions: { publish: { " + publish + " }, subscribe: { " + subscribe + " } }"
 }
 
 func (l Layout) validate() error {
@@ -375,6 +387,10 @@ func validateOwn(field string, u User, name string) error {
 func (u User) validate() error {
 	if strings.ContainsFunc(u.Node, notOfToken) {
 		return errors.Wrapf(ErrLayout, "node %q of user %q is not a token of a key: letters, digits, _, - and =XX for every other byte", u.Node, u.ID())
+	}
+	// By its name alone the writer knows an agent's user, and the node it may report for.
+	if _, agent := AgentUserNode(u.Name); agent != (u.Node != "") || agent && u.Name != AgentUser(u.Node) {
+		return errors.Wrapf(ErrLayout, "user %q is of node %q: the user of a node's agent has a password and is named %q, and nobody else is", u.ID(), u.Node, AgentUser(cmp.Or(u.Node, "NODE")))
 	}
 	if u.NKey != "" {
 		if u.Name != "" || u.Password != "" {

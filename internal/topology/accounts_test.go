@@ -51,18 +51,29 @@ func TestAccountsAlone(t *testing.T) {
 func TestAgentPermissions(t *testing.T) {
 	t.Parallel()
 	l := layout()
-	l.People = append(l.People, User{Name: "agent", Password: "a", Node: "n=201"})
+	l.People = append(l.People, User{Name: "agent.n=201", Password: "a", Node: "n=201"})
 	text, err := l.Config()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `subscribe: { allow: ["told.n=201.*", "_INBOX.>", "catenary.outcome.>"] } }`; strings.Count(text, want) != 1 {
+	want := `permissions: { publish: { allow: ["catenary.agent.n=201", "catenary.inbox.assignment.observe"] }, ` +
+		`subscribe: { allow: ["told.n=201.*", "_INBOX_n=201.>", "catenary.outcome.>"] } }`
+	if strings.Count(text, want) != 1 {
 		t.Errorf("lacks %q:\n%s", want, text)
 	}
 	for _, node := range []string{"n 1", "n.1", "*", ">", "é"} {
-		l.People[1].Node = node
+		l.People[1].Name, l.People[1].Node = AgentUser(node), node
 		if _, err := l.Config(); !errors.Is(err, ErrLayout) {
 			t.Errorf("node %q: %v", node, err)
+		}
+	}
+	for _, u := range []User{
+		{Name: "agent.n2", Password: "a", Node: "n1"}, {Name: "ana", Password: "a", Node: "n1"}, {Name: "agent.n1", Password: "a"},
+		{NKey: "UCNJ4DTI7T6XJBQTSOC2IZ4QBKQZRLWQKQRLKZ3K4DZ2Q2FZK6YYDTYC", Node: "n1"},
+	} {
+		l.People[1] = u
+		if _, err := l.Config(); !errors.Is(err, ErrLayout) {
+			t.Errorf("user %+v: %v", u, err)
 		}
 	}
 	l = layout()

@@ -1,5 +1,7 @@
 package topology
 
+import "strings"
+
 // Accounts of the server. The ledger has one of its own: in a shared account any client could write into the event
 // stream by naming an event's subject as its reply.
 const (
@@ -27,6 +29,8 @@ const (
 	OutcomePrefix = "catenary.outcome"
 	// ToldPrefix starts the subject on which a node hears of each value of its assignments: told.<node>.<module>.
 	ToldPrefix = "told"
+	// AgentPrefix starts the subject on which the agent of a node checks in: catenary.agent.<node>.
+	AgentPrefix = "catenary.agent"
 	// InboxStoredPrefix starts the subjects of the inbox's stream: inbox.<aggregate>.<key>. Nobody outside the ledger reaches it.
 	InboxStoredPrefix = "inbox"
 	// ParkedStoredPrefix starts the subjects of the stream of parked commands: parked.<id>.
@@ -49,6 +53,8 @@ const (
 	ProofService = "catenary-proof"
 	// EngineService says why rollouts do not move. The engine that walks them serves it.
 	EngineService = "catenary-engine"
+	// NodesService answers agents that check in, and tells how nodes are.
+	NodesService = "catenary-nodes"
 	// InboxService keeps commands until they are done, and answers what became of them.
 	InboxService = "catenary-inbox"
 )
@@ -64,6 +70,20 @@ func QuerySubject(name string) string { return QueryPrefix + "." + name }
 // ToldSubject is the subject on which a node hears of a module's assignment. Both are tokens of a key; as the module, "*" stands for
 // all of them.
 func ToldSubject(node, module string) string { return ToldPrefix + "." + node + "." + module }
+
+// AgentSubject is the subject on which the agent of a node checks in. The node is a token of a key.
+func AgentSubject(node string) string { return AgentPrefix + "." + node }
+
+// agentUserPrefix starts the names of the users of agents, and of nobody else.
+const agentUserPrefix = "agent."
+
+// AgentUser is the name of the user of a node's agent. The node is a token of a key.
+func AgentUser(node string) string { return agentUserPrefix + node }
+
+// AgentUserNode gives the node, as a token of a key, whose agent has a user of this name; false for everybody else.
+func AgentUserNode(user string) (node string, ok bool) {
+	return strings.CutPrefix(user, agentUserPrefix)
+}
 
 // ProjectorSubject is the subject on which the projector is asked to do something.
 func ProjectorSubject(name string) string { return ProjectorPrefix + "." + name }

@@ -19,8 +19,8 @@ const Kind = "sim"
 // Config is what the driver is told.
 type Config struct {
 	Name string `json:"name"`
-	// Takes is how long an apply takes.
-	Takes time.Duration `json:"takes,omitempty"`
+	// Takes is how long an apply takes, as a Go duration.
+	Takes string `json:"takes,omitempty"`
 	// Fails lists versions that can't be applied.
 	Fails []string `json:"fails,omitempty"`
 	// Unsuited lists modules that are not for this driver.
@@ -69,6 +69,7 @@ func (w *World) Applies(module string) []uint64 {
 // Driver changes a world.
 type Driver struct {
 	config   Config
+	takes    time.Duration
 	world    *World
 	describe events.Driver
 }
@@ -77,14 +78,21 @@ var _ driver.Driver = (*Driver)(nil)
 
 // New returns a driver over a world; version is the program's. It gives errors for a configuration that can't work.
 func New(c Config, world *World, version string) (*Driver, error) {
-	if c.Name == "" || c.Takes < 0 {
-		return nil, errors.New("a sim driver needs a name, and can't take less than no time")
+	if c.Name == "" {
+		return nil, errors.New("a sim driver needs a name")
+	}
+	takes := time.Duration(0)
+	if c.Takes != "" {
+		var err error
+		if takes, err = time.ParseDuration(c.Takes); err != nil || takes < 0 {
+			return nil, errors.Newf("driver %s: takes is %q: give a span such as 200ms", c.Name, c.Takes)
+		}
 	}
 	digest, err := driver.ConfigDigest(c)
 	if err != nil {
 		return nil, err
 	}
-	return &Driver{config: c, world: world, describe: events.Driver{Name: c.Name, Version: version, Configuration: digest}}, nil
+	return &Driver{config: c, takes: takes, world: world, describe: events.Driver{Name: c.Name, Version: version, Configuration: digest}}, nil
 }
 
 // Describe implements [driver.Driver].
@@ -121,10 +129,10 @@ func say(t driver.Task, format string, args ...any) {
 }
 
 func (d *Driver) take(ctx context.Context) error {
-	if d.config.Takes == 0 {
+	if d.takes == 0 {
 		return context.Cause(ctx)
 	}
-	timer := time.NewTimer(d.config.Takes)
+	timer := time.NewTimer(d.takes)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

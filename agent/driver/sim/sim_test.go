@@ -2,7 +2,6 @@ package sim_test
 
 import (
 	"testing"
-	"time"
 
 	"catenary/agent/driver"
 	"catenary/agent/driver/drivertest"
@@ -17,7 +16,7 @@ func TestSuite(t *testing.T) {
 		var world sim.World
 		return drivertest.Subject{
 			Open: func(t *testing.T) driver.Driver {
-				d, err := sim.New(sim.Config{Name: "sim", Takes: time.Millisecond, Fails: versions[2:], Unsuited: []string{"odd"}}, &world, "1.0.0")
+				d, err := sim.New(sim.Config{Name: "sim", Takes: "1ms", Fails: versions[2:], Unsuited: []string{"odd"}}, &world, "1.0.0")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -33,7 +32,7 @@ func TestSuite(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]sim.Config{"no name": {}, "less than no time": {Name: "sim", Takes: -1}} {
+	for name, c := range map[string]sim.Config{"no name": {}, "less than no time": {Name: "sim", Takes: "-1s"}, "no time": {Name: "sim", Takes: "soon"}} {
 		if _, err := sim.New(c, nil, "1"); err == nil {
 			t.Errorf("%s is taken", name)
 		}

@@ -1,0 +1,191 @@
+package desk
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/agent"
+	"catenary/chain"
+)
+
+// maxAnswerBytes bounds one answer, well under the bus's limit of a message. What is more comes in further ones.
+const maxAnswerBytes = 512 << 10
+
+// Index is what nodes are told, and what that takes to act on. It is safe for use by many goroutines.
+type Index struct {
+	mu      sync.Mutex
+	nodes   map[string]*node
+	modules map[string]module
+	// through is the latest source of any assignment's value.
+	through uint64
+	passed  chan struct{} // closed, and made anew, when through grows
+}
+
+// node is what is known of a node.
+type node struct {
+	source    uint64
+	managedBy string
+	known     bool
+	retired   bool
+	labels    map[string]string
+	told      map[string]told
+}
+
+// told is the newest value of an assignment.
+type told struct {
+	source uint64 // of the value, which a report changes too
+	record []byte
+	told   uint64
+}
+
+// module is what agents need to know of a module.
+type module struct {
+	source uint64
+	record chain.Module
+}
+
+// NewIndex returns an index that knows nothing.
+func NewIndex() *Index {
+	return &Index{nodes: map[string]*node{}, modules: map[string]module{}, passed: make(chan struct{})}
+}
+
+func (x *Index) node(name string) *node {
+	n := x.nodes[name]
+	if n == nil {
+		n = &node{told: map[string]told{}}
+		x.nodes[name] = n
+	}
+	return n
+}
+
+// TakeAssignment takes a value of an assignment, in any order.
+func (x *Index) TakeAssignment(source uint64, record []byte) error {
+	a, err := chain.Decode[chain.Assignment](record)
+	if err != nil {
+		return errors.Wrap(err, "an assignment")
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	n := x.node(a.Node)
+	if source > n.told[a.Module].source {
+		n.told[a.Module] = told{source: source, record: record, told: a.Told}
+	}
+	if source > x.through {
+		x.through = source
+		close(x.passed)
+		x.passed = make(chan struct{})
+	}
+	return nil
+}
+
+// TakeNode takes a value of a node, in any order.
+func (x *Index) TakeNode(source uint64, record []byte) error {
+	r, err := chain.Decode[chain.Node](record)
+	if err != nil {
+		return errors.Wrap(err, "a node")
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if n := x.node(r.Node); source > n.source {
+		n.source, n.known, n.managedBy, n.retired, n.labels = source, true, r.ManagedBy, !r.Stands(), r.Labels
+	}
+	return nil
+}
+
+// TakeModule takes a value of a module, in any order.
+func (x *Index) TakeModule(source uint64, record []byte) error {
+	r, err := chain.Decode[chain.Module](record)
+	if err != nil {
+		return errors.Wrap(err, "a module")
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if source > x.modules[r.Name].source {
+		x.modules[r.Name] = module{source: source, record: r}
+	}
+	return nil
+}
+
+// Passed gives nil when the index has come to a value's source, and else what is closed as soon as it has come further.
+func (x *Index) Passed(source uint64) <-chan struct{} {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.through >= source {
+		return nil
+	}
+	return x.passed
+}
+
+// edition stands for all that is said of a node. What comes from several buckets has no common order, so it is no sequence.
+func (x *Index) edition(n *node) string {
+	sum := fnv.New64a()
+	var number [8]byte
+	add := func(name string, sources ...uint64) {
+		_, _ = sum.Write([]byte(name)) // a hash takes everything
+		for _, source := range sources {
+			_, _ = sum.Write(binary.BigEndian.AppendUint64(number[:0], source))
+		}
+	}
+	add("", n.source)
+	for _, name := range slices.Sorted(maps.Keys(n.told)) {
+		add(name, n.told[name].told, x.modules[name].source)
+	}
+	return strconv.FormatUint(sum.Sum64(), 16)
+}
+
+// Answer gives what an agent is told. It gives errors for a record that can't be read.
+func (x *Index) Answer(c agent.CheckIn) (agent.Answer, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	n, ok := x.nodes[c.Node]
+	if !ok {
+		return agent.Answer{Node: c.Node}, nil
+	}
+	a := agent.Answer{Node: c.Node, Known: n.known, ManagedBy: n.managedBy, Edition: x.edition(n)}
+	if c.Known == a.Edition && c.Cursor == "" {
+		a.Unchanged = true
+		return a, nil
+	}
+	size := 0
+	for _, name := range slices.Sorted(maps.Keys(n.told)) {
+		if name <= c.Cursor && c.Cursor != "" {
+			continue
+		}
+		t := n.told[name]
+		if size += len(t.record); size > maxAnswerBytes && len(a.Told) > 0 {
+			a.Next = a.Told[len(a.Told)-1].Module
+			return a, nil
+		}
+		i, err := x.instruction(t)
+		if err != nil {
+			return agent.Answer{}, err
+		}
+		a.Told = append(a.Told, i)
+	}
+	return a, nil
+}
+
+// instruction gives a value as agents act on it. Of what has ended, they need no more than what it was.
+func (x *Index) instruction(t told) (agent.Instruction, error) {
+	r, err := chain.Decode[chain.Assignment](t.record)
+	if err != nil {
+		return agent.Instruction{}, errors.Wrap(err, "an assignment")
+	}
+	m := x.modules[r.Module].record
+	i := agent.Instruction{
+		Source: cmp.Or(t.told, t.source), Module: r.Module, Stands: r.Stands(), Ended: !r.Ended.IsZero(), Reference: r.Reference, Build: r.Build, Commit: r.Commit,
+		Rollout: r.Rollout, RequiredBy: r.RequiredBy, Requires: m.Requires, Delivery: m.Delivery,
+	}
+	if i.Stands {
+		i.Record = json.RawMessage(t.record)
+	}
+	return i, nil
+}

@@ -1,0 +1,58 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"catenary/commands"
+	"catenary/events"
+)
+
+// Report is a command that tells of something, with the id that it keeps however often it is sent.
+type Report struct {
+	ID      string           `json:"id"`
+	Command commands.Observe `json:"command"`
+}
+
+// say adds a report about a module.
+func (s *State) say(m Module, outcome, reason string) {
+	s.Said++
+	i := m.Told
+	c := commands.Observe{Outcome: outcome, Seen: events.Seen{
+		Node: s.Node, Module: i.Module, Reference: i.Reference, Build: i.Build, Rollout: i.Rollout, Source: i.Source,
+		Reason: cut(reason, commands.MaxTextBytes),
+	}}
+	if m.Applied != nil && m.Applied.Driver.Name != "" {
+		driver := m.Applied.Driver
+		c.Driver = &driver
+	}
+	switch outcome {
+	case commands.OutcomeApplied:
+		c.Outputs = m.Applied.Outputs
+	case commands.OutcomeDrifted:
+		c.Drift = cut(m.Drift, commands.MaxTextBytes)
+	}
+	s.Reports = append(s.Reports, Report{ID: s.reportID(), Command: c})
+}
+
+// reportID gives an id that holds no time: a node's clock may be wrong by years, and an agent away for months.
+func (s *State) reportID() string {
+	return uuid.NewHash(sha256.New(), uuid.NameSpaceURL, fmt.Appendf(nil, "catenary agent %q %q report %d", s.Node, s.Life, s.Said), 8).String()
+}
+
+// HandedOn forgets the first so many reports.
+func (s *State) HandedOn(n int) { s.Reports = append([]Report(nil), s.Reports[n:]...) }
+
+// cut shortens text at a character's end.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit]
+}
