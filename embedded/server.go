@@ -115,7 +115,11 @@ func newUsers(c Config, listen address) (users, error) {
 		operator = topology.User{Name: credentials.User, Password: credentials.Password}
 		u.credentialsPath = path
 	}
-	u.people = append([]topology.User{operator}, c.Users...)
+	agents, err := agentUsers(c.StoreDir)
+	if err != nil {
+		return users{}, err
+	}
+	u.people = slices.Concat([]topology.User{operator}, c.Users, agents)
 	return u, nil
 }
 

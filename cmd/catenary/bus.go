@@ -8,6 +8,8 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
 
+	"catenary/agent"
+	"catenary/agent/desk"
 	"catenary/audit"
 	"catenary/audit/proof"
 	"catenary/chain"
@@ -23,6 +25,7 @@ type session struct {
 	queries *audit.Client
 	bus     dispatch.Bus
 	inbox   *dispatch.InboxClient
+	request agent.RequestFunc
 	proofs  *proof.Client
 	zone    *time.Location
 	// names gives names in tables; it has a context of its own, since cells are made where none is at hand.
@@ -54,6 +57,7 @@ func (a *app) dial(ctx context.Context, config natsconn.Config) (*session, error
 		queries: audit.NewClient(conn.Conn, conn.WithDenial),
 		bus:     dispatch.NewClientFunc(request),
 		inbox:   dispatch.NewInboxClient(conn.Conn, request),
+		request: request,
 		proofs:  proof.NewClient(func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) { return natsconn.Request(ctx, conn, m) }),
 	}
 	s.reader = chain.NewReader(chain.Config{
@@ -70,6 +74,9 @@ func (a *app) dial(ctx context.Context, config natsconn.Config) (*session, error
 	}
 	return s, nil
 }
+
+// desk asks how nodes are.
+func (s *session) desk() *desk.Client { return desk.NewClient(s.request) }
 
 // open opens the copy of a bucket that is read here.
 func (s *session) open(ctx context.Context, bucket string) (*natskv.Bucket, error) {

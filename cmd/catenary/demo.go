@@ -10,10 +10,13 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/google/uuid"
 
+	"catenary/agent/driver/sim"
 	"catenary/commands"
 	"catenary/es"
 	"catenary/es/dispatch"
 	"catenary/events"
+	"catenary/internal/natsconn"
+	"catenary/internal/run"
 )
 
 // demoDays is how long ago the demo's history begins.
@@ -121,7 +124,22 @@ func demoSteps() []demoStep {
 		commands.HoldMerge{Repository: "acme/shop", Branch: "main", Commit: demoRequest("web", 4).Commit, Waiting: "the rollout start-page waits for somebody to start it"},
 		commands.TakeMerge{Repository: "acme/shop", Branch: "main", Commit: demoRequest("web", 4).Commit, Rollout: demoRolloutID},
 	)
+	var fleet []es.Payload
+	for _, name := range demoFleet() {
+		fleet = append(fleet, commands.RegisterNode{Node: name, Labels: map[string]string{"zone": "south", "role": "store"}}, assign(name, "web", "1.0", "a shop window in each store"))
+	}
+	at(13*day+time.Hour, "ben", fleet...)
 	return steps
+}
+
+// demoFleet are nodes with simulated agents, which take what they are told.
+func demoFleet() []string {
+	return []string{"store-1", "store-2", "store-3", "store-4", "store-5"}
+}
+
+// demoAgents acts for the demo's nodes until the context ends, with agents that only remember. An apply takes long enough to be seen.
+func demoAgents(ctx context.Context, conn *natsconn.Conn, log *slog.Logger) error {
+	return run.Simulate(ctx, conn, run.SimulateConfig{Nodes: append(demoFleet(), "stage"), Sim: sim.Config{Takes: "500ms"}, Logger: log})
 }
 
 // demoRolloutID names the demo's rollout, which waits for somebody to start it.
@@ -186,6 +204,8 @@ A chain with a small fleet is running. Try, in a second terminal:
   %[2]s send module forget --data '{"module":"web"}'
   %[2]s log --limit 10
   %[2]s rollout show start-page
+  %[2]s node ls
+  %[2]s assign store-1 web --package web@1.1 && %[2]s node wait-converged && %[2]s get assignment store-1 web
   %[2]s verify
 
 ^C ends it. What was recorded stays in the store.`, at, shellWord(a.Program), back)

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
+	"catenary/agent"
 	"catenary/audit"
 	"catenary/audit/proof"
 	"catenary/chain"
@@ -112,7 +113,7 @@ func exitCode(err error) int {
 		return exitNotFound
 	case is(errNotStanding):
 		return exitRefused
-	case is(natsconn.ErrUnreachable, dispatch.ErrNoWriter, audit.ErrNoService, proof.ErrNoService, es.ErrUnavailable, nats.ErrConnectionClosed):
+	case is(natsconn.ErrUnreachable, dispatch.ErrNoWriter, audit.ErrNoService, agent.ErrNoDesk, proof.ErrNoService, es.ErrUnavailable, nats.ErrConnectionClosed):
 		return exitUnreachable
 	case is(audit.ErrNoStore, audit.ErrStoreBehind, audit.ErrStoreStopped):
 		return exitNotYet

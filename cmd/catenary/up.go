@@ -276,6 +276,7 @@ func (a *app) upFront(ctx context.Context, c upConfig, server *embedded.Server, 
 	}
 	if c.demo {
 		a.sayGuide(server.ClientURL())
+		return demoAgents(ctx, s.conn, log)
 	}
 	<-ctx.Done()
 	return nil

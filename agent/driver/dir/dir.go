@@ -34,13 +34,13 @@ const (
 
 // Config is what the driver is told.
 type Config struct {
-	Name string `json:"name"`
+	Name string `json:"name" yaml:"name"`
 	// Root is the directory below which each module has one of its own.
-	Root string `json:"root"`
+	Root string `json:"root" yaml:"root"`
 	// Keep is how many releases stay besides the present one. Zero means DefaultKeep.
-	Keep int `json:"keep,omitempty"`
+	Keep int `json:"keep,omitempty" yaml:"keep"`
 	// Limits bound what is unpacked. Zero fields mean the defaults.
-	Limits Limits `json:"limits,omitzero"`
+	Limits Limits `json:"limits,omitzero" yaml:"limits"`
 }
 
 // Driver unpacks artifacts. It is safe for use by many goroutines, of which one at a time changes a module.

@@ -9,11 +9,11 @@ import (
 // Limits bound what an archive may unpack to, so that a small one can't fill a disk.
 type Limits struct {
 	// Bytes bounds the content of all files together; default 2 GiB.
-	Bytes int64 `json:"bytes,omitempty"`
+	Bytes int64 `json:"bytes,omitempty" yaml:"bytes"`
 	// Entries bounds the number of files and directories; default 100,000.
-	Entries int `json:"entries,omitempty"`
+	Entries int `json:"entries,omitempty" yaml:"entries"`
 	// Depth bounds how deep directories lie in each other; default 64.
-	Depth int `json:"depth,omitempty"`
+	Depth int `json:"depth,omitempty" yaml:"depth"`
 }
 
 func (l Limits) withDefaults() (Limits, error) {

@@ -32,17 +32,17 @@ const (
 
 // Config is what the driver is told.
 type Config struct {
-	Name string `json:"name"`
+	Name string `json:"name" yaml:"name"`
 	// Apply brings a module to the node. It MUST be given.
-	Apply []string `json:"apply"`
+	Apply []string `json:"apply" yaml:"apply"`
 	// Remove takes one away. Without it a module is taken for removed.
-	Remove []string `json:"remove,omitempty"`
+	Remove []string `json:"remove,omitempty" yaml:"remove"`
 	// CheckFirst says before each apply whether the command is the one for it.
-	CheckFirst []string `json:"check,omitempty"`
+	CheckFirst []string `json:"check,omitempty" yaml:"check"`
 	// Observe says what runs. Without it nothing is known but what was applied.
-	Observe []string `json:"observe,omitempty"`
+	Observe []string `json:"observe,omitempty" yaml:"observe"`
 	// Dir is where the commands run.
-	Dir string `json:"dir,omitempty"`
+	Dir string `json:"dir,omitempty" yaml:"dir"`
 }
 
 // Driver runs commands. It is safe for use by many goroutines.

@@ -18,13 +18,13 @@ const Kind = "sim"
 
 // Config is what the driver is told.
 type Config struct {
-	Name string `json:"name"`
+	Name string `json:"name" yaml:"name"`
 	// Takes is how long an apply takes, as a Go duration.
-	Takes string `json:"takes,omitempty"`
+	Takes string `json:"takes,omitempty" yaml:"takes"`
 	// Fails lists versions that can't be applied.
-	Fails []string `json:"fails,omitempty"`
+	Fails []string `json:"fails,omitempty" yaml:"fails"`
 	// Unsuited lists modules that are not for this driver.
-	Unsuited []string `json:"unsuited,omitempty"`
+	Unsuited []string `json:"unsuited,omitempty" yaml:"unsuited"`
 }
 
 // World is what runs on a simulated node. It is safe for use by many goroutines. The zero value is empty.

@@ -40,15 +40,15 @@ const (
 
 // Config is what the driver is told.
 type Config struct {
-	Name string `json:"name"`
+	Name string `json:"name" yaml:"name"`
 	// Unit is the unit file as a Go text/template. It knows .Node, .Module, .Version, .Artifact, .Build, .Commit, .Rollout, .Source and .Provisioning.
-	Unit string `json:"unit"`
+	Unit string `json:"unit" yaml:"unit"`
 	// Prefix begins the name of each unit; the module's name follows, escaped. Default: DefaultPrefix.
-	Prefix string `json:"prefix,omitempty"`
+	Prefix string `json:"prefix,omitempty" yaml:"prefix"`
 	// Units is the directory of unit files. Default: DefaultUnits.
-	Units string `json:"units,omitempty"`
+	Units string `json:"units,omitempty" yaml:"units"`
 	// Systemctl is the program, with arguments that stand before all others, such as --user. Default: DefaultSystemctl.
-	Systemctl []string `json:"systemctl,omitempty"`
+	Systemctl []string `json:"systemctl,omitempty" yaml:"systemctl"`
 }
 
 // Driver writes unit files. It is safe for use by many goroutines, of which one at a time changes a module.

@@ -1,0 +1,46 @@
+package embedded_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
+
+	"catenary/embedded"
+	"catenary/internal/topology"
+)
+
+// TestAgentsCredentials makes credentials for agents, of which the later ones count, and connects with them.
+func TestAgentsCredentials(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first, err := embedded.AddAgent(dir, "n1")
+	check(t, err)
+	second, err := embedded.AddAgent(dir, "n1")
+	check(t, err)
+	other, err := embedded.AddAgent(dir, "n=202")
+	check(t, err)
+	if first.Password == second.Password || first.User != "agent.n1" || other.User != "agent.n=202" {
+		t.Errorf("made %+v, %+v and %+v", first, second, other)
+	}
+	s := start(t, embedded.Config{StoreDir: dir})
+	if _, err := nats.Connect(s.ClientURL(), nats.UserInfo(first.User, first.Password)); !errors.Is(err, nats.ErrAuthorization) {
+		t.Errorf("with the former password: %v", err)
+	}
+	refused := make(chan error, 1)
+	for node, c := range map[string]embedded.Credentials{"n1": second, "n=202": other} {
+		nc, err := nats.Connect(s.ClientURL(), nats.UserInfo(c.User, c.Password), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- err }))
+		check(t, err)
+		t.Cleanup(nc.Close)
+		_, err = nc.SubscribeSync(topology.ToldSubject(node, "*"))
+		check(t, err)
+		check(t, nc.Flush())
+		_, err = nc.SubscribeSync(topology.ToldSubject("n3", "*"))
+		check(t, err)
+		check(t, nc.Flush())
+		if err := await(t, "the refusal", refused); !strings.Contains(err.Error(), "told.n3") {
+			t.Errorf("refused with %v", err)
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package run
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/errors"
+	"github.com/spf13/pflag"
+	"gopkg.in/yaml.v3"
+
+	"catenary/agent/artifacts"
+	"catenary/agent/driver"
+	"catenary/agent/driver/dir"
+	"catenary/agent/driver/exec"
+	"catenary/agent/driver/sim"
+	"catenary/agent/driver/systemd"
+	"catenary/embedded"
+	"catenary/es"
+	"catenary/internal/natsconn"
+)
+
+// AgentSettings are what the binary agent is told. Each comes from a flag, or else from the environment (CATENARY_LOG_LEVEL for log-level),
+// or else from the file that config names, or else from the defaults. Drivers are in the file alone.
+type AgentSettings struct {
+	Node  string `yaml:"node"`
+	State string `yaml:"state"`
+	// Server, Creds and Context say where the bus is; Credentials is a file that catenary agent credentials has made.
+	Server      string `yaml:"server"`
+	Creds       string `yaml:"creds"`
+	Context     string `yaml:"context"`
+	Credentials string `yaml:"credentials"`
+	LogLevel    string `yaml:"log-level"`
+	// Every and Observe are the time between two check-ins, and between two looks at what really runs, as Go durations.
+	Every   string `yaml:"every"`
+	Observe string `yaml:"observe"`
+	// Artifacts is a directory that holds artifacts under their digests.
+	Artifacts string `yaml:"artifacts"`
+	// Simulate runs so many agents that only remember, for load, in the place of one.
+	Simulate int `yaml:"-"`
+	// Drivers are configured one after another, each with its kind.
+	Drivers []yaml.Node `yaml:"drivers"`
+
+	every, observe time.Duration
+	level          slog.Level
+}
+
+const agentAbout = "Agent brings to its node what the chain tells it, and reports what came of it."
+
+// LoadAgentSettings reads the settings. Help goes to the writer. It gives errors marked [ErrSettings], or [ErrHelp].
+func LoadAgentSettings(args []string, env func(string) string, help io.Writer) (AgentSettings, error) {
+	f := pflag.NewFlagSet("agent", pflag.ContinueOnError)
+	f.SortFlags = false
+	var s AgentSettings
+	config := f.String("config", "", "YAML `file` with settings under these names, and with the drivers")
+	f.StringVar(&s.Node, "node", "", "the `name` of the node")
+	f.StringVar(&s.State, "state", "", "the `directory` that keeps what the agent knows, one for each agent")
+	f.StringVar(&s.Server, "server", "", "`URL` of the bus (default NATS_URL)")
+	f.StringVar(&s.Credentials, "credentials", "", "`file` made by catenary agent credentials (default NATS_USER and NATS_PASSWORD)")
+	f.StringVar(&s.Creds, "creds", "", "NATS credentials `file` (default NATS_CREDS)")
+	f.StringVar(&s.Context, "context", "", "`name` of a nats context (default NATS_CONTEXT)")
+	f.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&s.Every, "every", "10s", "`span` between two check-ins; silent for three, a node counts as off")
+	f.StringVar(&s.Observe, "observe", "30s", "`span` between two looks at what really runs")
+	f.StringVar(&s.Artifacts, "artifacts", "", "`directory` with artifacts, each in a file called like the 64 digits of its digest")
+	f.IntVar(&s.Simulate, "simulate", 0, "run so `many` agents that only remember, of the nodes NODE-0001 and so on, for load")
+	f.SetOutput(help)
+	f.Usage = func() {
+		_, _ = fmt.Fprintf(help, "%s\n\nSettings (also %sNAME in the environment, or in the file):\n%s", agentAbout, environmentPrefix, f.FlagUsages())
+	}
+	if err := f.Parse(args); err != nil {
+		if errors.Is(err, pflag.ErrHelp) {
+			return s, ErrHelp
+		}
+		return s, errors.Mark(err, ErrSettings)
+	}
+	if f.NArg() > 0 {
+		return s, errors.Mark(errors.Newf("%q is no setting: all are flags", f.Arg(0)), ErrSettings)
+	}
+	fromEnv := func(name string) string {
+		return env(environmentPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
+	}
+	if *config == "" {
+		*config = fromEnv("config")
+	}
+	if err := s.readFile(*config, f); err != nil {
+		return s, err
+	}
+	var failed error
+	f.VisitAll(func(flag *pflag.Flag) {
+		if v := fromEnv(flag.Name); v != "" && !flag.Changed && failed == nil {
+			failed = errors.Wrapf(f.Set(flag.Name, v), "setting %s", flag.Name)
+		}
+	})
+	if failed != nil {
+		return s, errors.Mark(failed, ErrSettings)
+	}
+	return s, errors.Mark(s.validate(), ErrSettings)
+}
+
+// readFile takes what the file says where no flag does.
+func (s *AgentSettings) readFile(path string, f *pflag.FlagSet) error {
+	if path == "" {
+		return nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return errors.Mark(errors.Wrap(err, "setting config"), ErrSettings)
+	}
+	given := *s
+	if err := decodeStrictly(text, s); err != nil {
+		return errors.Mark(errors.Wrapf(err, "settings in %s", path), ErrSettings)
+	}
+	for name, field := range map[string][2]*string{
+		"node": {&s.Node, &given.Node}, "state": {&s.State, &given.State}, "server": {&s.Server, &given.Server}, "creds": {&s.Creds, &given.Creds},
+		"context": {&s.Context, &given.Context}, "credentials": {&s.Credentials, &given.Credentials}, "log-level": {&s.LogLevel, &given.LogLevel},
+		"every": {&s.Every, &given.Every}, "observe": {&s.Observe, &given.Observe}, "artifacts": {&s.Artifacts, &given.Artifacts},
+	} {
+		if f.Changed(name) {
+			*field[0] = *field[1]
+		}
+	}
+	return nil
+}
+
+// decodeStrictly reads YAML, of which nothing may be unknown. An empty text says nothing.
+func decodeStrictly(text []byte, into any) error {
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	if err := d.Decode(into); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+func (s *AgentSettings) validate() error {
+	if err := es.CheckName("node", s.Node); err != nil {
+		return errors.Wrap(err, "setting node")
+	}
+	if s.State == "" && s.Simulate == 0 {
+		return errors.New("setting state is empty: name a directory that the agent keeps what it knows in")
+	}
+	if s.Simulate < 0 {
+		return errors.Newf("simulate is %d: it can't be negative", s.Simulate)
+	}
+	for name, span := range map[string]struct {
+		text string
+		into *time.Duration
+	}{"every": {s.Every, &s.every}, "observe": {s.Observe, &s.observe}} {
+		d, err := time.ParseDuration(span.text)
+		if err != nil || d <= 0 {
+			return errors.Newf("%s is %q: give a span such as 10s", name, span.text)
+		}
+		*span.into = d
+	}
+	if err := s.level.UnmarshalText([]byte(s.LogLevel)); err != nil {
+		return errors.Newf("log-level is %q: it is debug, info, warn or error", s.LogLevel)
+	}
+	return nil
+}
+
+// bus says where the bus is, and who connects.
+func (s *AgentSettings) bus(env func(string) string, log *slog.Logger) (natsconn.Config, error) {
+	c := natsconn.Config{Server: s.Server, Creds: s.Creds, Context: s.Context}
+	if s.Credentials != "" {
+		credentials, err := embedded.ReadCredentials(s.Credentials)
+		if err != nil {
+			return c, errors.Mark(errors.Wrap(err, "setting credentials"), ErrSettings)
+		}
+		c.User, c.Password = credentials.User, credentials.Password
+	}
+	c = c.WithEnvironment(env)
+	c.Name, c.Logger = "catenary agent of "+s.Node, log
+	return c, nil
+}
+
+// drivers makes the drivers of the file. It gives errors marked [ErrSettings].
+func (s *AgentSettings) drivers() ([]driver.Driver, error) {
+	var all []driver.Driver
+	for i, node := range s.Drivers {
+		d, err := s.driver(node)
+		if err != nil {
+			return nil, errors.Mark(errors.Wrapf(err, "driver %d of the file (line %d)", i+1, node.Line), ErrSettings)
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
+
+func (s *AgentSettings) driver(node yaml.Node) (driver.Driver, error) {
+	text, err := yaml.Marshal(&node)
+	if err != nil {
+		return nil, err
+	}
+	var kind struct {
+		Kind string `yaml:"kind"`
+	}
+	if err := yaml.Unmarshal(text, &kind); err != nil {
+		return nil, err
+	}
+	switch kind.Kind {
+	case exec.Kind:
+		c, err := configOf[exec.Config](text)
+		if err != nil {
+			return nil, err
+		}
+		return exec.New(c, Version())
+	case dir.Kind:
+		c, err := configOf[dir.Config](text)
+		if err != nil {
+			return nil, err
+		}
+		if s.Artifacts == "" {
+			return nil, errors.Newf("driver %s needs artifacts: set artifacts to the directory that holds them", c.Name)
+		}
+		return dir.New(c, artifacts.Dir(filepath.Clean(s.Artifacts)), time.Now, Version())
+	case systemd.Kind:
+		c, err := configOf[systemd.Config](text)
+		if err != nil {
+			return nil, err
+		}
+		return systemd.New(c, Version())
+	case sim.Kind:
+		c, err := configOf[sim.Config](text)
+		if err != nil {
+			return nil, err
+		}
+		return sim.New(c, &sim.World{}, Version())
+	}
+	return nil, errors.Newf("its kind is %q: it is one of %s, %s, %s, %s", kind.Kind, exec.Kind, dir.Kind, systemd.Kind, sim.Kind)
+}
+
+// configOf reads the configuration of a driver beside its kind.
+func configOf[T any](text []byte) (T, error) {
+	var c struct {
+		Kind   string `yaml:"kind"`
+		Config T      `yaml:",inline"`
+	}
+	err := decodeStrictly(text, &c)
+	return c.Config, err
+}

@@ -1,0 +1,109 @@
+package run
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/errors"
+)
+
+func writeConfig(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "agent.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func loadAgent(args []string, env map[string]string) (AgentSettings, error) {
+	return LoadAgentSettings(args, func(name string) string { return env[name] }, &bytes.Buffer{})
+}
+
+// TestAgentSettings: flags win over the environment, which wins over the file, which wins over the defaults. Text in the file stays text.
+func TestAgentSettings(t *testing.T) {
+	t.Parallel()
+	config := writeConfig(t, `
+node: n1
+state: /var/lib/agent
+every: 3s
+log-level: warn
+artifacts: /srv/artifacts
+drivers:
+  - kind: dir
+    name: files
+    root: /srv/apps
+    keep: 5
+    limits: {bytes: 1000}
+  - kind: exec
+    name: script
+    apply: [/bin/deploy, 1.20, true]
+  - kind: systemd
+    name: units
+    unit: "[Service]\nExecStart={{.Version}}"
+  - kind: sim
+    name: sim
+    fails: [1.20, 012]
+    takes: 2s
+`)
+	s, err := loadAgent([]string{"--config", config, "--node", "n2"}, map[string]string{"CATENARY_NODE": "n3", "CATENARY_EVERY": "5s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Node != "n2" || s.State != "/var/lib/agent" || s.every != 5*time.Second || s.observe != 30*time.Second || s.level.String() != "WARN" {
+		t.Errorf("settings are %+v", s)
+	}
+	drivers, err := s.drivers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, d := range drivers {
+		names = append(names, d.Describe().Name)
+	}
+	if got := strings.Join(names, " "); got != "files script units sim" {
+		t.Errorf("drivers are %s", got)
+	}
+}
+
+func TestAgentSettingsThatCantWork(t *testing.T) {
+	t.Parallel()
+	const whole = "node: n1\nstate: /s\n"
+	for name, c := range map[string]struct {
+		args   []string
+		config string
+		says   string
+	}{
+		"no node":          {args: []string{"--state", "/s"}, says: "node"},
+		"no state":         {args: []string{"--node", "n1"}, says: "state"},
+		"a bad name":       {args: []string{"--node", "n\x00", "--state", "/s"}, says: "U+0000"},
+		"a bad span":       {args: []string{"--node", "n1", "--state", "/s", "--every", "often"}, says: "every"},
+		"a bad level":      {args: []string{"--node", "n1", "--state", "/s", "--log-level", "loud"}, says: "log-level"},
+		"an argument":      {args: []string{"n1"}, says: "n1"},
+		"no such file":     {args: []string{"--config", "/no/such/file"}, says: "/no/such/file"},
+		"unknown setting":  {config: whole + "colour: red\n", says: "colour"},
+		"unknown kind":     {config: whole + "drivers: [{kind: magic, name: m}]\n", says: "magic"},
+		"unknown in one":   {config: whole + "drivers: [{kind: sim, name: s, speed: 1}]\n", says: "speed"},
+		"no artifacts":     {config: whole + "drivers: [{kind: dir, name: d, root: /r}]\n", says: "artifacts"},
+		"a driver's fault": {config: whole + "drivers: [{kind: exec, name: e}]\n", says: "line 3"},
+	} {
+		args := c.args
+		if c.config != "" {
+			args = []string{"--config", writeConfig(t, c.config)}
+		}
+		s, err := loadAgent(args, nil)
+		if err == nil {
+			_, err = s.drivers()
+		}
+		if !errors.Is(err, ErrSettings) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got error %v", name, err)
+		}
+	}
+	if _, err := loadAgent([]string{"--help"}, nil); !errors.Is(err, ErrHelp) {
+		t.Errorf("help: %v", err)
+	}
+}
