@@ -205,7 +205,8 @@ A chain with a small fleet is running. Try, in a second terminal:
   %[2]s log --limit 10
   %[2]s rollout show start-page
   %[2]s node ls
-  %[2]s assign store-1 web --package web@1.1 && %[2]s node wait-converged && %[2]s get assignment store-1 web
+  %[2]s assign store-1 web --package web@1.1
+  %[2]s node show store-1
   %[2]s verify
 
 ^C ends it. What was recorded stays in the store.`, at, shellWord(a.Program), back)
