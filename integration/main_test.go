@@ -13,7 +13,9 @@ import (
 // Flags of these tests.
 var (
 	loadRows = flag.Int("load-rows", 20000, "how many rows of the load set to import; 0 means all")
-	killSeed = flag.Uint64("kill-seed", 0, "seed of the kills; 0 takes a new one")
+	// Two hundred kills take about a minute.
+	agentKills = flag.Int("agent-kills", 20, "how often to kill the agent of TestAgentKilled")
+	killSeed   = flag.Uint64("kill-seed", 0, "seed of the kills; 0 takes a new one")
 )
 
 // waitLimit bounds every wait. It is reached only when something is broken.
@@ -38,7 +40,7 @@ func testMain(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	binaries = filepath.Join(dir, "bin")
-	build := exec.Command("go", "build", "-o", binaries+string(filepath.Separator), "../cmd/catenary", "../cmd/writer", "../cmd/projector", "../cmd/engine")
+	build := exec.Command("go", "build", "-o", binaries+string(filepath.Separator), "../cmd/catenary", "../cmd/writer", "../cmd/projector", "../cmd/engine", "../cmd/agent")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build the binaries: %v\n%s", err, out)
