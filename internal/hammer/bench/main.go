@@ -48,8 +48,13 @@ func main() {
 // program fail.
 func program(ctx context.Context, args []string, env func(string) string, stdout, stderr io.Writer) int {
 	work := bench
-	if len(args) > 0 && args[0] == "load" {
-		work, args = load, args[1:]
+	if len(args) > 0 {
+		switch args[0] {
+		case "load":
+			work, args = load, args[1:]
+		case "agents":
+			work, args = agents, args[1:]
+		}
 	}
 	err := work(ctx, args, env, stdout, stderr)
 	switch {

@@ -62,6 +62,11 @@ func TestLoad(t *testing.T) {
 		if code := program(ctx, args, noEnv, &out, &talk); code != exitOK || !strings.HasPrefix(out.String(), "20 accepted in ") {
 			t.Errorf("exit code %d: %s%s", code, out.String(), talk.String())
 		}
+		out.Reset()
+		args = []string{"agents", "-server", s.ClientURL(), "-count", "3", "-rounds", "2"}
+		if code := program(ctx, args, noEnv, &out, &talk); code != exitOK || !strings.HasPrefix(out.String(), "round 1: 3 nodes told in ") || !strings.Contains(out.String(), "an agent") {
+			t.Errorf("exit code %d: %s%s", code, out.String(), talk.String())
+		}
 		return nil
 	})
 	if err != nil {
@@ -71,7 +76,7 @@ func TestLoad(t *testing.T) {
 
 func TestArgumentsThatCantWork(t *testing.T) {
 	t.Parallel()
-	for _, args := range []string{"-runs 0", "-time 0s", "-rows (", "-nothing", "more", "load -for 0", "load more"} {
+	for _, args := range []string{"-runs 0", "-time 0s", "-rows (", "-nothing", "more", "load -for 0", "load more", "agents -count 0", "agents more"} {
 		var talk strings.Builder
 		if code := program(t.Context(), strings.Fields(args), noEnv, io.Discard, &talk); code != exitUsage || talk.Len() == 0 {
 			t.Errorf("%s: exit code %d, said %q", args, code, talk.String())

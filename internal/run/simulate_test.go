@@ -1,0 +1,97 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"catenary/commands"
+	"catenary/es"
+	"catenary/events"
+	"catenary/internal/natsconn"
+)
+
+// consumers counts those of all streams in the ledger.
+func (c *chainOn) consumers(t *testing.T) int {
+	t.Helper()
+	nc, err := c.Ledger()
+	if err != nil {
+		t.Fatal(err)
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	list := js.ListStreams(t.Context())
+	for info := range list.Info() {
+		n += info.State.Consumers
+	}
+	if err := list.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestAgentsNeedNoConsumers restarts the server under many agents: all come back by themselves, and the server has as many consumers as without
+// any of them.
+func TestAgentsNeedNoConsumers(t *testing.T) {
+	t.Parallel()
+	const count = 100
+	store := t.TempDir()
+	c := startOn(t, store, "127.0.0.1:0")
+	conn, err := natsconn.Connect(t.Context(), natsconn.Config{Server: c.ClientURL(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := conn.ConnectedAddr()
+	c.send(t, commands.RegisterModule{ModuleSpec: events.ModuleSpec{Module: "web"}})
+	var register, assign []es.Payload
+	for i := range count {
+		node := fmt.Sprintf("n-%04d", i+1)
+		register = append(register, commands.RegisterNode{Node: node})
+		assign = append(assign, commands.Assign{Node: node, Module: "web", Reference: pkg("web", "1")})
+	}
+	c.send(t, register...)
+	without := c.consumers(t)
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() {
+		defer conn.Close()
+		ended <- Simulate(ctx, conn, SimulateConfig{Prefix: "n", Count: count, Every: time.Second, Logger: slog.New(slog.DiscardHandler)})
+	}()
+	c.send(t, assign...)
+	for restart := range 4 {
+		nodes := c.nodes(t)
+		eventually(t, "all have converged", func() bool {
+			all, err := nodes.Nodes(t.Context())
+			if err != nil {
+				return false
+			}
+			converged := 0
+			for _, n := range all {
+				if n.Converged {
+					converged++
+				}
+			}
+			return converged == count
+		})
+		var found int
+		eventually(t, "as many consumers as without agents", func() bool {
+			found = c.consumers(t)
+			return found == without
+		})
+		if restart < 3 {
+			c.stop()
+			c = startOn(t, store, address)
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("the agents ended with %v", err)
+	}
+}
