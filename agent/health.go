@@ -20,7 +20,9 @@ const (
 	DefaultCheckInterval  = 10 * time.Second
 	DefaultCheckSuccesses = 1
 	DefaultCheckFailures  = 3
-	// maxCheckTime bounds one try, so that one that hangs counts as failed.
+	// One try has as long as until the next one, so that one that hangs counts as failed; but never less than minCheckTime, which a
+	// command may need on a busy machine, nor more than maxCheckTime.
+	minCheckTime = 2 * time.Second
 	maxCheckTime = 10 * time.Second
 )
 
@@ -97,7 +99,7 @@ func watchHealth(ctx context.Context, node string, applied Applied, tell func(ju
 
 // check tries once.
 func check(ctx context.Context, c events.Check, task driver.Task) error {
-	ctx, cancel := context.WithTimeout(ctx, min(interval(c), maxCheckTime))
+	ctx, cancel := context.WithTimeout(ctx, min(max(interval(c), minCheckTime), maxCheckTime))
 	defer cancel()
 	switch {
 	case len(c.Exec) > 0:

@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -104,7 +103,7 @@ func TestCheck(t *testing.T) {
 // TestWatchHealth tells each change of the verdict and nothing else, until it is ended.
 func TestWatchHealth(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	flag := t.TempDir() + "/well"
 	i := standing("web", 7, "1")

@@ -79,7 +79,7 @@ func (a *agentProcess) artifact(version string) string {
 func (a *agentProcess) start() {
 	a.t.Helper()
 	a.cmd = exec.Command(filepath.Join(binaries, "agent"), "--config", a.config)
-	a.cmd.Env = quietEnv(a.dir, a.url)
+	a.cmd.Env, a.cmd.Dir = quietEnv(a.dir, a.url), a.dir
 	a.cmd.Stderr = a.talk
 	if err := a.cmd.Start(); err != nil {
 		a.t.Fatal(err)
