@@ -1,12 +1,14 @@
 package agent
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
 
+	"catenary/agent/driver"
 	"catenary/commands"
 	"catenary/events"
 )
@@ -23,17 +25,21 @@ func (s *State) say(m Module, outcome, reason string) {
 	i := m.Told
 	c := commands.Observe{Outcome: outcome, Seen: events.Seen{
 		Node: s.Node, Module: i.Module, Reference: i.Reference, Build: i.Build, Rollout: i.Rollout, Source: i.Source,
-		Reason: cut(reason, commands.MaxTextBytes),
+		Reason: text(reason),
 	}}
 	if m.Applied != nil && m.Applied.Driver.Name != "" {
-		driver := m.Applied.Driver
-		c.Driver = &driver
+		by := m.Applied.Driver
+		c.Driver = &by
 	}
 	switch outcome {
 	case commands.OutcomeApplied:
 		c.Outputs = m.Applied.Outputs
 	case commands.OutcomeDrifted:
-		c.Drift = cut(m.Drift, commands.MaxTextBytes)
+		c.Drift = cmp.Or(text(m.Drift), "something else runs")
+	}
+	if err := c.Validate(); err != nil {
+		// What a driver hands on may be more than can be recorded. That it is done can be, and must not be kept back for ever.
+		c.Outputs, c.Driver, c.Reason = nil, nil, text("not all of this report can be recorded: "+err.Error())
 	}
 	s.Reports = append(s.Reports, Report{ID: s.reportID(), Command: c})
 }
@@ -45,6 +51,9 @@ func (s *State) reportID() string {
 
 // HandedOn forgets the first so many reports.
 func (s *State) HandedOn(n int) { s.Reports = append([]Report(nil), s.Reports[n:]...) }
+
+// text makes of what drivers and commands say what a report may hold.
+func text(s string) string { return cut(driver.Printable(s), commands.MaxTextBytes) }
 
 // cut shortens text at a character's end.
 func cut(text string, limit int) string {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -484,6 +485,28 @@ func TestFailuresOfRolloutsAreNotTriedAgain(t *testing.T) {
 	}
 	if diff := cmp.Diff([]Waiting{{Module: "api", Reason: "no"}}, s.Waits(rests)); diff != "" {
 		t.Errorf("waits (-want +got):\n%s", diff)
+	}
+}
+
+// TestReportsCanBeRecorded whatever drivers hand on: a report that nobody takes would keep back all that come after it.
+func TestReportsCanBeRecorded(t *testing.T) {
+	t.Parallel()
+	many := map[string]string{}
+	for n := range 2000 {
+		many[fmt.Sprint("name ", n)] = strings.Repeat("x", 5000)
+	}
+	s := learned(standing("web", 7, "1"))
+	s.do(t, Done{Driver: &events.Driver{Name: "odd", Version: strings.Repeat("v", 5000)}, Outputs: many})
+	s.Observe("web", 7, driver.Finding{State: driver.Other, Found: "\x1b[31m\xff" + strings.Repeat("long ", 5000)})
+	s.Observe("web", 7, driver.Finding{State: driver.Other, Found: "\x00"})
+	s.Judge("web", 7, Unhealthy, "\x00\r\nbad\a")
+	if len(s.Reports) != 4 {
+		t.Errorf("it says %v", s.outcomes())
+	}
+	for _, r := range s.Reports {
+		if err := r.Command.Validate(); err != nil {
+			t.Errorf("%s: %v", r.Command.Outcome, err)
+		}
 	}
 }
 
