@@ -61,6 +61,17 @@ func (t Task) Version() string {
 	return t.Artifact
 }
 
+// Compare gives what it means for the task that a version of its module runs; none is the empty version.
+func (t Task) Compare(version string) Finding {
+	switch version {
+	case "":
+		return Finding{State: Absent}
+	case t.Version():
+		return Finding{State: AsTold}
+	}
+	return Finding{State: Other, Found: t.Module + " " + version + " runs"}
+}
+
 // State is what a driver finds.
 type State string
 

@@ -113,14 +113,7 @@ func (d *Driver) Observe(ctx context.Context, t driver.Task) (driver.Finding, er
 	if err := d.run(ctx, "observe", d.config.Observe, t, &said); err != nil {
 		return driver.Finding{State: driver.Unknown}, err
 	}
-	switch found := said.Text(maxFoundBytes); found {
-	case "":
-		return driver.Finding{State: driver.Absent}, nil
-	case t.Version():
-		return driver.Finding{State: driver.AsTold}, nil
-	default:
-		return driver.Finding{State: driver.Other, Found: t.Module + " " + found + " runs"}, nil
-	}
+	return t.Compare(said.Text(maxFoundBytes)), nil
 }
 
 // Remove implements [driver.Driver].

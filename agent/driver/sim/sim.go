@@ -144,14 +144,7 @@ func (d *Driver) take(ctx context.Context) error {
 
 // Observe implements [driver.Driver].
 func (d *Driver) Observe(_ context.Context, t driver.Task) (driver.Finding, error) {
-	switch found := d.world.Runs(t.Module); found {
-	case "":
-		return driver.Finding{State: driver.Absent}, nil
-	case t.Version():
-		return driver.Finding{State: driver.AsTold}, nil
-	default:
-		return driver.Finding{State: driver.Other, Found: t.Module + " " + found + " runs"}, nil
-	}
+	return t.Compare(d.world.Runs(t.Module)), nil
 }
 
 // Remove implements [driver.Driver].
