@@ -61,12 +61,13 @@ func (d Dir) Load() (State, bool, error) {
 		err = errors.WithHint(err, "move the file away and start again: the agent then learns anew what the node is told, and applies it once more")
 		return State{}, false, errors.Mark(err, ErrMemory)
 	}
+	s.State.whole()
 	return s.State, true, nil
 }
 
 // Save implements [Memory].
 func (d Dir) Save(s State) error {
-	text, err := json.Marshal(storedState{Form: stateForm, State: s})
+	text, err := json.Marshal(storedState{Form: stateForm, State: s.slim()})
 	if err == nil {
 		err = os.MkdirAll(string(d), stateDirMode)
 	}
@@ -74,6 +75,41 @@ func (d Dir) Save(s State) error {
 		err = replaceFile(d.path(), text)
 	}
 	return errors.Wrap(err, "keep the agent's state")
+}
+
+// slim gives the state without what stands in it twice: the record of what is applied, or being done, is that of what was told, as long as nothing
+// else was told since. Records may be large, and the state is written often.
+func (s State) slim() State {
+	modules := make(map[string]Module, len(s.Modules))
+	for name, m := range s.Modules {
+		if a := m.Applied; a != nil && a.Instruction.Source == m.Told.Source {
+			applied := *a
+			applied.Instruction.Record = nil
+			m.Applied = &applied
+		}
+		modules[name] = m
+	}
+	if d := s.Doing; d != nil && d.Instruction.Source == s.Modules[d.Instruction.Module].Told.Source {
+		doing := *d
+		doing.Instruction.Record = nil
+		s.Doing = &doing
+	}
+	s.Modules = modules
+	return s
+}
+
+// whole puts back what slim has left out.
+func (s *State) whole() {
+	for _, m := range s.Modules {
+		if a := m.Applied; a != nil && a.Instruction.Source == m.Told.Source {
+			a.Instruction.Record = m.Told.Record
+		}
+	}
+	if d := s.Doing; d != nil {
+		if told := s.Modules[d.Instruction.Module].Told; told.Source == d.Instruction.Source {
+			d.Instruction.Record = told.Record
+		}
+	}
 }
 
 // replaceFile replaces a file in one step. A crash leaves the old one or the new one.

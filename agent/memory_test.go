@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,8 +18,13 @@ func TestMemories(t *testing.T) {
 		if _, ok, err := m.Load(); ok || err != nil {
 			t.Errorf("%s: an empty one gives %t, %v", name, ok, err)
 		}
-		first, second := NewState("n1", "life"), learned(standing("web", 7, "1.20"))
+		web, api := standing("web", 7, "1.20"), standing("api", 9, "1")
+		web.Record, api.Record = json.RawMessage(`{"node":"n1","module":"web"}`), json.RawMessage(`{"node":"n1","module":"api"}`)
+		first, second := NewState("n1", "life"), learned(web)
 		second.do(t, Done{Driver: &simDriver, Outputs: map[string]string{"port": "80"}})
+		second.Learn(Answer{Node: "n1", Known: true, Told: []Instruction{api}})
+		next, _ := second.Next(func(string) bool { return false })
+		second.Begin(next)
 		for _, s := range []State{first, second} {
 			if err := m.Save(s); err != nil {
 				t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"catenary/internal/natsconn"
 )
 
-// consumers counts those of all streams in the ledger.
-func (c *chainOn) consumers(t *testing.T) int {
+// jetStream gives access to the ledger's streams.
+func (c *chainOn) jetStream(t *testing.T) jetstream.JetStream {
 	t.Helper()
 	nc, err := c.Ledger()
 	if err != nil {
@@ -26,6 +26,12 @@ func (c *chainOn) consumers(t *testing.T) int {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return js
+}
+
+// consumers counts those of all streams.
+func consumers(t *testing.T, js jetstream.JetStream) int {
+	t.Helper()
 	n := 0
 	list := js.ListStreams(t.Context())
 	for info := range list.Info() {
@@ -41,7 +47,7 @@ func (c *chainOn) consumers(t *testing.T) int {
 // any of them.
 func TestAgentsNeedNoConsumers(t *testing.T) {
 	t.Parallel()
-	const count = 100
+	const count = 50
 	store := t.TempDir()
 	c := startOn(t, store, "127.0.0.1:0")
 	conn, err := natsconn.Connect(t.Context(), natsconn.Config{Server: c.ClientURL(), Logger: slog.New(slog.DiscardHandler)})
@@ -57,7 +63,7 @@ func TestAgentsNeedNoConsumers(t *testing.T) {
 		assign = append(assign, commands.Assign{Node: node, Module: "web", Reference: pkg("web", "1")})
 	}
 	c.send(t, register...)
-	without := c.consumers(t)
+	without := consumers(t, c.jetStream(t))
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() {
@@ -66,7 +72,7 @@ func TestAgentsNeedNoConsumers(t *testing.T) {
 	}()
 	c.send(t, assign...)
 	for restart := range 4 {
-		nodes := c.nodes(t)
+		nodes, js := c.nodes(t), c.jetStream(t)
 		eventually(t, "all have converged", func() bool {
 			all, err := nodes.Nodes(t.Context())
 			if err != nil {
@@ -82,7 +88,7 @@ func TestAgentsNeedNoConsumers(t *testing.T) {
 		})
 		var found int
 		eventually(t, "as many consumers as without agents", func() bool {
-			found = c.consumers(t)
+			found = consumers(t, js)
 			return found == without
 		})
 		if restart < 3 {
