@@ -113,6 +113,8 @@ var importTable = []row{
 	{dir: "agent/driver/drivertest", imports: []string{"agent/driver"}, harness: true},
 	// What agents check in at: it keeps what each node was told, and when each agent was heard last.
 	{dir: "agent/desk", imports: []string{"agent", "chain", "events", "es", "es/project", "internal/topology"}, bus: busFiles},
+	{dir: "agent/depot", imports: []string{"agent/artifacts", "chain", "events", "es", "es/dispatch", "es/natsstore", "internal/streams", "internal/topology"}, bus: busFiles},
+	{dir: "agent/logs", imports: []string{"es", "es/dispatch", "es/natsstore", "internal/streams", "internal/topology"}, bus: busFiles},
 	{dir: "internal/ndjson"},
 	{dir: "internal/deliveries", imports: []string{"internal/ndjson", "commands", "events", "es", "es/dispatch"}},
 	{dir: "internal/lineage", imports: []string{"internal/ndjson", "commands", "events", "es", "es/dispatch"}},

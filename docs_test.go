@@ -385,7 +385,8 @@ func streamTable() string {
 	}
 	streams = append(streams, topology.Actors(topology.Options{}), topology.Views(topology.Options{}), topology.Marks(topology.Options{}), topology.Baton(topology.Options{}),
 		topology.Inbox(topology.Options{}), topology.Parked(topology.Options{}), topology.Receipts(topology.Options{}),
-		topology.Tiles(topology.Options{}), topology.Checkpoints(topology.Options{}), topology.Refused(topology.Options{}), topology.Snapshots(topology.Options{}))
+		topology.Tiles(topology.Options{}), topology.Checkpoints(topology.Options{}), topology.Refused(topology.Options{}), topology.Snapshots(topology.Options{}),
+		topology.Artifacts(topology.Options{}), topology.Logs(topology.Options{}))
 	for _, s := range streams {
 		kept := "all"
 		if s.MaxMsgsPerSubject > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"hash"
 	"io"
 	"os"
@@ -31,23 +32,34 @@ type Source interface {
 	Open(ctx context.Context, digest string, from int64) (io.ReadCloser, error)
 }
 
-const (
-	algorithm = "sha256:"
-	fileMode  = 0o600
-)
+// Algorithm begins every digest.
+const Algorithm = "sha256:"
+
+const fileMode = 0o600
+
+// Mismatch is the error of what is not what was asked for. It is marked [ErrMismatch].
+type Mismatch struct{ Expected, Found string }
+
+// Error names both digests.
+func (m *Mismatch) Error() string {
+	return fmt.Sprintf("%v: expected %s, found %s", ErrMismatch, m.Expected, m.Found)
+}
+
+// Is says that it is an [ErrMismatch].
+func (m *Mismatch) Is(target error) bool { return target == ErrMismatch }
 
 // ParseDigest gives the hexadecimal part of a digest, which is fit for a file's name. It gives errors marked [ErrDigest].
 func ParseDigest(digest string) (string, error) {
-	text, ok := strings.CutPrefix(digest, algorithm)
+	text, ok := strings.CutPrefix(digest, Algorithm)
 	if sum, err := hex.DecodeString(text); !ok || err != nil || len(sum) != sha256.Size || text != strings.ToLower(text) {
-		return "", errors.Mark(errors.Newf("%.100q is not %s and 64 hexadecimal digits", digest, algorithm), ErrDigest)
+		return "", errors.Mark(errors.Newf("%.100q is not %s and 64 hexadecimal digits", digest, Algorithm), ErrDigest)
 	}
 	return text, nil
 }
 
 // Fetch brings an artifact into a file. What a try before has left in the file is gone on from, as long as the whole has the digest
 // in the end; what has not is removed. The file is on disk when this returns. It gives errors marked [ErrDigest], [ErrNotFound],
-// [ErrUnavailable] or [ErrMismatch], and those of the file system.
+// [ErrUnavailable] or [ErrMismatch] ([*Mismatch]), and those of the file system.
 func Fetch(ctx context.Context, source Source, digest, path string) error {
 	if _, err := ParseDigest(digest); err != nil {
 		return err
@@ -99,12 +111,12 @@ func appendFrom(ctx context.Context, source Source, digest string, from int64, f
 		return err
 	}
 	if found := digestOf(sum); found != digest {
-		return errors.Mark(errors.Newf("what came has the digest %s", found), ErrMismatch)
+		return errors.WithStack(&Mismatch{Expected: digest, Found: found})
 	}
 	return nil
 }
 
-func digestOf(sum hash.Hash) string { return algorithm + hex.EncodeToString(sum.Sum(nil)) }
+func digestOf(sum hash.Hash) string { return Algorithm + hex.EncodeToString(sum.Sum(nil)) }
 
 // reader ends with its context.
 type reader struct {

@@ -60,6 +60,9 @@ func (b *Bus) Stop() {
 // URL is where clients connect.
 func (b *Bus) URL() string { return b.server.ClientURL() }
 
+// StoreDir is where the bus keeps its streams. What is changed there while it is stopped is damage.
+func (b *Bus) StoreDir() string { return b.options.StoreDir }
+
 // Connect gives a connection that is closed when the test ends.
 func (b *Bus) Connect(t testing.TB, options ...nats.Option) *nats.Conn {
 	t.Helper()

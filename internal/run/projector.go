@@ -113,6 +113,9 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 		"":              runner.Run,
 		"proofs":        proofs.Run,
 		"proof service": func(ctx context.Context) error { return serveProofs(ctx, nc, proofs) },
+		"depot": func(ctx context.Context) error {
+			return serveDepot(ctx, nc, store, runner, c.Now, log.With("component", "depot"))
+		},
 		"connection":    func(ctx context.Context) error { return awaitClosed(ctx, nc) },
 		"nodes service": func(ctx context.Context) error {
 			return serveDesk(ctx, nc, generations, time.Now, log.With("component", "desk"))

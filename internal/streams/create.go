@@ -27,3 +27,29 @@ func Create(ctx context.Context, js jetstream.JetStream, want jetstream.StreamCo
 		}
 	}
 }
+
+// Codes by which the server says that it has no room for a stream's limit.
+const (
+	codeNoPeers         jetstream.ErrorCode = 10005
+	codeInsufficient    jetstream.ErrorCode = 10023
+	codeStorageExceeded jetstream.ErrorCode = 10047
+)
+
+// CreateWithin makes a stream as [Create] does. When the server has no room for its limit it is asked for half of it, down to the
+// least: a chain that was begun before there was such a stream has given most of its store to the others. The errors are those of
+// [Create].
+func CreateWithin(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig, least int64) (jetstream.Stream, error) {
+	for {
+		stream, err := Create(ctx, js, want)
+		var api *jetstream.APIError
+		if !errors.As(err, &api) || want.MaxBytes/2 < least {
+			return stream, err
+		}
+		switch api.ErrorCode {
+		case codeNoPeers, codeInsufficient, codeStorageExceeded:
+			want.MaxBytes /= 2
+		default:
+			return stream, err
+		}
+	}
+}

@@ -210,7 +210,7 @@ const (
 //   - refuse, and not answer, a request whose reply does not start with "_R_.": without a reply it is somebody's answer to another
 //     request, sent with the name of the one who answered; with "$JS.ACK." it is a delivery, and an answer would be an ack.
 func sharedServices() []string {
-	return []string{CommandPrefix + ".>", InboxPrefix + ".>", ParkedPrefix + ".>", QueryPrefix + ".>", ProjectorPrefix + ".>", AgentPrefix + ".>"}
+	return []string{CommandPrefix + ".>", InboxPrefix + ".>", ParkedPrefix + ".>", QueryPrefix + ".>", ProjectorPrefix + ".>", AgentPrefix + ".>", ArtifactPrefix + ".>", LogsPrefix + ".>"}
 }
 
 // sharedStreams are what the ledger tells the ops account unasked.
@@ -282,6 +282,8 @@ func PeopleSubscribeDeny() []string {
 		QueryPrefix + ".>",
 		ProjectorPrefix + ".>",
 		AgentPrefix + ".>",
+		ArtifactPrefix + ".>",
+		LogsPrefix + ".>",
 		LedgerAPIPrefix + ".>",
 		MirrorDeliverPrefix + ".>",
 		"$JSC.>",
@@ -298,10 +300,10 @@ func AgentSubscribeAllow(node string) []string {
 	return []string{ToldSubject(node, "*"), AgentInbox(node) + ".>", OutcomePrefix + ".>"}
 }
 
-// AgentPublishAllow lists all that the agent of a node may send: its check-ins, and reports for the inbox. That a report is about its
-// own node the inbox sees to.
+// AgentPublishAllow lists all that the agent of a node may send: its check-ins, reports for the inbox, requests for artifacts, and its own
+// logs. That a report is about its own node the inbox sees to.
 func AgentPublishAllow(node string) []string {
-	return []string{AgentSubject(node), InboxPrefix + ".assignment.observe"}
+	return append([]string{AgentSubject(node), InboxPrefix + ".assignment.observe"}, agentBulk(node)...)
 }
 
 // AgentInbox is what the subjects begin with on which the agent of a node gets its answers. It is the node's own, so that no agent hears

@@ -20,7 +20,7 @@ var ErrStoreTooSmall = errors.New("store limit is too small for the streams")
 
 // ReservedBytes is what one server reserves for all streams and mirrors under these options.
 func ReservedBytes(o Options) int64 {
-	sum := Events(o).MaxBytes + Snapshots(o).MaxBytes + Tiles(o).MaxBytes + fixedBytes(o)
+	sum := Events(o).MaxBytes + Snapshots(o).MaxBytes + Tiles(o).MaxBytes + Artifacts(o).MaxBytes + Logs(o).MaxBytes + fixedBytes(o)
 	for _, b := range ChainBuckets() {
 		sum += Bucket(b, o).MaxBytes
 	}
@@ -39,7 +39,7 @@ func fixedBytes(o Options) int64 {
 // Fit completes options so that all streams fit into a store of that many bytes. Limits that are given stay as they are; the
 // others get their share of the rest, at most their default. It gives ErrStoreTooSmall.
 func Fit(storeBytes int64, o Options) (Options, error) {
-	const others = 2 // the snapshots and the tiles have a bucket's share each
+	const others = 3 + artifactShares // the snapshots, the tiles and, at most, the logs have a bucket's share each
 	// The pointers have a fixed limit.
 	given, bucketCount := o, int64(len(ChainBuckets())+len(MirroredBuckets())-1+others+spareShares)
 	fixed := fixedBytes(o) + Mirror(BucketViews, o).MaxBytes
