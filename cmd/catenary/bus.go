@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"catenary/agent"
+	"catenary/agent/depot"
 	"catenary/agent/desk"
 	"catenary/audit"
 	"catenary/audit/proof"
@@ -27,6 +28,7 @@ type session struct {
 	inbox   *dispatch.InboxClient
 	request agent.RequestFunc
 	proofs  *proof.Client
+	depot   *depot.Client
 	zone    *time.Location
 	// names gives names in tables; it has a context of its own, since cells are made where none is at hand.
 	names func(id string) string
@@ -58,6 +60,7 @@ func (a *app) dial(ctx context.Context, config natsconn.Config) (*session, error
 		bus:     dispatch.NewClientFunc(request),
 		inbox:   dispatch.NewInboxClient(conn.Conn, request),
 		request: request,
+		depot:   depot.NewClient(conn.Conn, conn.WithDenial),
 		proofs:  proof.NewClient(func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) { return natsconn.Request(ctx, conn, m) }),
 	}
 	s.reader = chain.NewReader(chain.Config{

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"catenary/agent"
+	"catenary/agent/artifacts"
 	"catenary/audit"
 	"catenary/audit/proof"
 	"catenary/chain"
@@ -103,17 +104,17 @@ func exitCode(err error) int {
 		return statusCode(refused.Status)
 	case is(errStale):
 		return exitStale
-	case is(errUsage, es.ErrName, natsconn.ErrConfig, embedded.ErrConfig, audit.ErrInvalid, dispatch.ErrTooLarge, proof.ErrMalformed, lineage.ErrNoLineage):
+	case is(errUsage, es.ErrName, natsconn.ErrConfig, embedded.ErrConfig, audit.ErrInvalid, dispatch.ErrTooLarge, proof.ErrMalformed, lineage.ErrNoLineage, artifacts.ErrDigest, es.ErrTooLarge):
 		return exitUsage
 	case is(errRefused, plan.ErrNothingBuilt, plan.ErrNothingChanged):
 		return exitRefused
 	case is(natsconn.ErrDenied, dispatch.ErrDenied):
 		return exitDenied
-	case is(es.ErrNotFound, audit.ErrNotFound):
+	case is(es.ErrNotFound, audit.ErrNotFound, artifacts.ErrNotFound):
 		return exitNotFound
 	case is(errNotStanding):
 		return exitRefused
-	case is(natsconn.ErrUnreachable, dispatch.ErrNoWriter, audit.ErrNoService, agent.ErrNoDesk, proof.ErrNoService, es.ErrUnavailable, nats.ErrConnectionClosed):
+	case is(natsconn.ErrUnreachable, dispatch.ErrNoWriter, audit.ErrNoService, agent.ErrNoDesk, proof.ErrNoService, es.ErrUnavailable, artifacts.ErrUnavailable, nats.ErrConnectionClosed):
 		return exitUnreachable
 	case is(audit.ErrNoStore, audit.ErrStoreBehind, audit.ErrStoreStopped):
 		return exitNotYet

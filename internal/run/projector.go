@@ -116,7 +116,7 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 		"depot": func(ctx context.Context) error {
 			return serveDepot(ctx, nc, store, runner, c.Now, log.With("component", "depot"))
 		},
-		"connection":    func(ctx context.Context) error { return awaitClosed(ctx, nc) },
+		"connection": func(ctx context.Context) error { return awaitClosed(ctx, nc) },
 		"nodes service": func(ctx context.Context) error {
 			return serveDesk(ctx, nc, generations, time.Now, log.With("component", "desk"))
 		},
