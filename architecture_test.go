@@ -113,8 +113,8 @@ var importTable = []row{
 	{dir: "agent/driver/drivertest", imports: []string{"agent/driver"}, harness: true},
 	// What agents check in at: it keeps what each node was told, and when each agent was heard last.
 	{dir: "agent/desk", imports: []string{"agent", "chain", "events", "es", "es/project", "internal/topology"}, bus: busFiles},
-	{dir: "agent/depot", imports: []string{"agent/artifacts", "chain", "events", "es", "es/dispatch", "es/natsstore", "internal/streams", "internal/topology"}, bus: busFiles},
-	{dir: "agent/logs", imports: []string{"es", "es/dispatch", "es/natsstore", "internal/streams", "internal/topology"}, bus: busFiles},
+	{dir: "agent/depot", imports: []string{"agent/artifacts", "chain", "events", "es", "es/dispatch", "es/natsstore", "internal/parts", "internal/streams", "internal/topology"}, bus: busFiles},
+	{dir: "agent/logs", imports: []string{"es", "es/dispatch", "es/natsstore", "internal/parts", "internal/streams", "internal/topology"}, bus: busFiles},
 	{dir: "internal/ndjson"},
 	{dir: "internal/deliveries", imports: []string{"internal/ndjson", "commands", "events", "es", "es/dispatch"}},
 	{dir: "internal/lineage", imports: []string{"internal/ndjson", "commands", "events", "es", "es/dispatch"}},
@@ -128,6 +128,7 @@ var importTable = []row{
 	{dir: "internal/answers", bus: anyFile},
 	{dir: "internal/desk", bus: anyFile},
 	{dir: "internal/natsconn", bus: anyFile},
+	{dir: "internal/parts", bus: anyFile},
 	{dir: "internal/telemetry"},
 	{dir: "internal/hammer", imports: []string{"commands", "events", "es", "es/dispatch"}},
 	// The program that measures a whole chain beside bare nats.go, so it wires one together.

@@ -5,33 +5,33 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
 
 	"catenary/agent/artifacts"
+	"catenary/internal/parts"
 )
 
-func (s *Service) stat(ctx context.Context, a *asked) error {
+func (s *Service) stat(ctx context.Context, a *parts.Request) error {
 	var q digestQuestion
-	if err := a.read(&q); err != nil {
+	if err := a.Read(&q); err != nil {
 		return err
 	}
 	place, err := s.cfg.Store.Stat(ctx, q.Digest)
 	if err != nil {
 		return err
 	}
-	return a.value(place, true)
+	return a.Value(place, true)
 }
 
-func (s *Service) put(ctx context.Context, a *asked) error {
+func (s *Service) put(ctx context.Context, a *parts.Request) error {
 	c := Chunk{Digest: a.Headers().Get(headerDigest), Data: a.Data()}
 	c.After.Upload = a.Headers().Get(headerUpload)
 	var after int64
 	for name, into := range map[string]*int64{headerBytes: &c.Bytes, headerAt: &c.After.Have, headerAfter: &after} {
 		var err error
-		if *into, err = a.number(name); err != nil {
+		if *into, err = a.Number(name); err != nil {
 			return err
 		}
 	}
@@ -40,90 +40,80 @@ func (s *Service) put(ctx context.Context, a *asked) error {
 	if err != nil {
 		return err
 	}
-	return a.value(place, true)
+	return a.Value(place, true)
 }
 
-func (s *Service) finish(ctx context.Context, a *asked) error {
+func (s *Service) finish(ctx context.Context, a *parts.Request) error {
 	var q finishQuestion
-	if err := a.read(&q); err != nil {
+	if err := a.Read(&q); err != nil {
 		return err
 	}
 	var done Finished
-	err := alive(ctx, a, func(ctx context.Context) (err error) {
+	err := a.Alive(ctx, func(ctx context.Context) (err error) {
 		done, err = s.cfg.Store.Finish(ctx, q.Digest, q.Bytes, q.File)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return a.value(done, true)
+	return a.Value(done, true)
 }
 
-func (s *Service) get(ctx context.Context, a *asked) error {
+func (s *Service) get(ctx context.Context, a *parts.Request) error {
 	var q getQuestion
-	if err := a.read(&q); err != nil {
+	if err := a.Read(&q); err != nil {
 		return err
 	}
-	bytes, parts, err := s.cfg.Store.Read(ctx, q.Digest, q.At)
+	bytes, pieces, err := s.cfg.Store.Read(ctx, q.Digest, q.At)
 	if err != nil {
 		return err
 	}
 	at := q.At
-	for p, err := range parts {
+	for p, err := range pieces {
 		if err != nil {
 			return err
 		}
-		if err := a.send(nats.Header{headerAt: {strconv.FormatInt(p.At, 10)}}, p.Data, false); err != nil {
+		if err := a.Send(nats.Header{headerAt: {strconv.FormatInt(p.At, 10)}}, p.Data, false); err != nil {
 			return err
 		}
 		at = p.At + int64(len(p.Data))
 	}
-	return a.send(nats.Header{headerAt: {strconv.FormatInt(at, 10)}, headerBytes: {strconv.FormatInt(bytes, 10)}}, nil, true)
+	return a.Send(nats.Header{headerAt: {strconv.FormatInt(at, 10)}, headerBytes: {strconv.FormatInt(bytes, 10)}}, nil, true)
 }
 
-func (s *Service) list(ctx context.Context, a *asked) error {
+func (s *Service) list(ctx context.Context, a *parts.Request) error {
 	var found []Stored
-	err := alive(ctx, a, func(ctx context.Context) (err error) {
+	err := a.Alive(ctx, func(ctx context.Context) (err error) {
 		found, err = s.cfg.Store.List(ctx)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return each(a, found)
+	return parts.Each(a, found)
 }
 
-// each sends every value in a part of its own, and the end.
-func each[T any](a *asked, values []T) error {
-	for _, v := range values {
-		if err := a.value(v, false); err != nil {
-			return err
-		}
-	}
-	return a.send(nil, nil, true)
-}
-
-func (s *Service) judge(ctx context.Context, a *asked) error {
+func (s *Service) judge(ctx context.Context, a *parts.Request) error {
 	var q sweepQuestion
-	if err := a.read(&q); err != nil {
+	if err := a.Read(&q); err != nil {
 		return err
 	}
 	var verdicts []Verdict
-	err := alive(ctx, a, func(ctx context.Context) (err error) {
+	err := a.Alive(ctx, func(ctx context.Context) (err error) {
 		verdicts, err = s.verdicts(ctx, q)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return each(a, verdicts)
+	return parts.Each(a, verdicts)
 }
 
 // verdicts judges all artifacts or one.
 func (s *Service) verdicts(ctx context.Context, q sweepQuestion) ([]Verdict, error) {
 	q.Window = cmp.Or(q.Window, DefaultWindow)
 	if q.Window < 0 || s.cfg.Facts == nil {
-		return nil, errors.Mark(errors.Newf("a window of %s: give a span above zero", q.Window), errQuestion)
+		return nil, errors.Mark(errors.Newf("a window of %s: give a span above zero", q.Window), parts.ErrRequest)
 	}
 	stored, err := s.cfg.Store.List(ctx)
 	if err != nil {
@@ -149,9 +139,9 @@ func (s *Service) verdicts(ctx context.Context, q sweepQuestion) ([]Verdict, err
 }
 
 // prune removes what is not kept, and tells each as it goes.
-func (s *Service) prune(ctx context.Context, a *asked) error {
+func (s *Service) prune(ctx context.Context, a *parts.Request) error {
 	var q sweepQuestion
-	if err := a.read(&q); err != nil {
+	if err := a.Read(&q); err != nil {
 		return err
 	}
 	select {
@@ -160,12 +150,11 @@ func (s *Service) prune(ctx context.Context, a *asked) error {
 	default:
 		return errors.Mark(errors.New("artifacts are being removed already; ask again when that is done"), ErrBusy)
 	}
-	return alive(ctx, a, func(ctx context.Context) error {
+	return a.Alive(ctx, func(ctx context.Context) error {
 		verdicts, err := s.verdicts(ctx, q)
 		if err != nil {
 			return err
 		}
-		began := time.Now()
 		for _, v := range verdicts {
 			if v.Keep {
 				continue
@@ -178,20 +167,19 @@ func (s *Service) prune(ctx context.Context, a *asked) error {
 				return err
 			}
 			s.cfg.Logger.Info("an artifact is removed", "artifact", v.Digest, "bytes", v.Bytes, "why", v.Why)
-			if err := a.value(Pruned{Verdict: &v}, false); err != nil {
+			if err := a.Value(Pruned{Verdict: &v}, false); err != nil {
 				return err
 			}
 		}
 		uploads, err := s.cfg.Store.SweepUploads(ctx)
 		for _, u := range uploads {
-			if err := a.value(Pruned{Upload: &u}, false); err != nil {
+			if err := a.Value(Pruned{Upload: &u}, false); err != nil {
 				return err
 			}
 		}
 		if err != nil {
 			return err
 		}
-		s.cfg.Logger.Debug("artifacts are pruned", "took", time.Since(began))
-		return a.send(nil, nil, true)
+		return a.Send(nil, nil, true)
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"catenary/agent/artifacts"
 	"catenary/es/natsstore"
+	"catenary/internal/parts"
 	"catenary/internal/topology"
 )
 
@@ -66,7 +67,7 @@ type Part struct {
 // Read gives an artifact from a place on, up to the end of the window that the place is in, and the size of the whole. Nothing comes
 // after the end. It gives errors marked [artifacts.ErrNotFound], [artifacts.ErrDigest], [artifacts.ErrUnavailable] and
 // [es.ErrUnavailable].
-func (s *Store) Read(ctx context.Context, digest string, at int64) (bytes int64, parts iter.Seq2[Part, error], err error) {
+func (s *Store) Read(ctx context.Context, digest string, at int64) (bytes int64, pieces iter.Seq2[Part, error], err error) {
 	o, err := s.artifact(ctx, digest)
 	if err != nil {
 		return 0, nil, err
@@ -74,7 +75,7 @@ func (s *Store) Read(ctx context.Context, digest string, at int64) (bytes int64,
 	bytes = int64(o.Size)
 	switch {
 	case at < 0:
-		return 0, nil, errors.Mark(errors.Newf("artifact %s from %d on", digest, at), errQuestion)
+		return 0, nil, errors.Mark(errors.Newf("artifact %s from %d on", digest, at), parts.ErrRequest)
 	case at >= bytes:
 		return bytes, func(func(Part, error) bool) {}, nil
 	}

@@ -17,6 +17,7 @@ import (
 	"catenary/agent/artifacts"
 	"catenary/es"
 	"catenary/es/natsstore"
+	"catenary/internal/parts"
 )
 
 // Chunk is a piece of an upload.
@@ -30,7 +31,7 @@ type Chunk struct {
 }
 
 // Put stores a piece after those that are there. It gives errors marked errMoved when that is not where it belongs any more,
-// [es.ErrTooLarge], [es.ErrFull], [es.ErrUnavailable], [artifacts.ErrDigest] and, for a piece of the wrong size, errQuestion.
+// [es.ErrTooLarge], [es.ErrFull], [es.ErrUnavailable], [artifacts.ErrDigest] and, for a piece of the wrong size, [parts.ErrRequest].
 func (s *Store) Put(ctx context.Context, c Chunk) (Place, error) {
 	if err := checkSize(c.Digest, c.Bytes); err != nil {
 		return Place{}, err
@@ -38,7 +39,7 @@ func (s *Store) Put(ctx context.Context, c Chunk) (Place, error) {
 	have := c.After.Have
 	index := have / ChunkBytes
 	if have < 0 || have%ChunkBytes != 0 || have >= c.Bytes || int64(len(c.Data)) != chunkLen(c.Bytes, index) {
-		return Place{}, errors.Mark(errors.Newf("a piece of %d bytes at %d of %d: pieces have %d bytes, but for the last one", len(c.Data), have, c.Bytes, ChunkBytes), errQuestion)
+		return Place{}, errors.Mark(errors.Newf("a piece of %d bytes at %d of %d: pieces have %d bytes, but for the last one", len(c.Data), have, c.Bytes, ChunkBytes), parts.ErrRequest)
 	}
 	o, err := s.object(ctx, c.Digest)
 	if err != nil {

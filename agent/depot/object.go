@@ -7,6 +7,7 @@ import (
 
 	"catenary/agent/artifacts"
 	"catenary/es"
+	"catenary/internal/parts"
 	"catenary/internal/topology"
 )
 
@@ -33,9 +34,6 @@ var errMoved = errors.New("the upload is elsewhere by now")
 
 // errDamaged means that the store does not give back what was put into it.
 var errDamaged = errors.New("the store is damaged")
-
-// errQuestion marks a request that can't be read.
-var errQuestion = errors.New("malformed request")
 
 // Stored is an artifact that is there, whole.
 type Stored struct {
@@ -75,7 +73,7 @@ func chunkLen(bytes, index int64) int64 { return min(ChunkBytes, bytes-index*Chu
 func checkSize(digest string, bytes int64) error {
 	switch {
 	case bytes <= 0:
-		return errors.Mark(errors.Newf("artifact %s has %d bytes: there is nothing to keep", digest, bytes), errQuestion)
+		return errors.Mark(errors.Newf("artifact %s has %d bytes: there is nothing to keep", digest, bytes), parts.ErrRequest)
 	case bytes > MaxBytes:
 		return errors.WithHint(errors.Mark(errors.Newf("artifact %s has %d bytes: the limit is %d", digest, bytes, int64(MaxBytes)), es.ErrTooLarge),
 			"divide it, or keep it where agents get it by https: or oci:")
@@ -86,7 +84,6 @@ func checkSize(digest string, bytes int64) error {
 // Codes of an answer without an answer, as the header of micro services has them.
 const (
 	codeQuestion   = "400"
-	codeNobody     = "403"
 	codeNotFound   = "404"
 	codeMoved      = "409"
 	codeTooLarge   = "413"
@@ -97,9 +94,6 @@ const (
 	codeFull       = "507"
 )
 
-// errNobody marks a request that nobody has sent who waits for its answer.
-var errNobody = errors.New("nobody waits for an answer")
-
 // codes are the kinds of errors that travel, each with its code.
 func codes() []struct {
 	code string
@@ -109,7 +103,7 @@ func codes() []struct {
 		code string
 		kind error
 	}{
-		{codeQuestion, errQuestion}, {codeQuestion, artifacts.ErrDigest}, {codeNobody, errNobody}, {codeNotFound, artifacts.ErrNotFound}, {codeMoved, errMoved},
+		{codeQuestion, parts.ErrRequest}, {codeQuestion, artifacts.ErrDigest}, {codeNotFound, artifacts.ErrNotFound}, {codeMoved, errMoved},
 		{codeTooLarge, es.ErrTooLarge}, {codeMismatch, artifacts.ErrMismatch}, {codeBusy, ErrBusy}, {codeFull, es.ErrFull},
 		{codeNotReached, artifacts.ErrUnavailable}, {codeNotReached, es.ErrUnavailable},
 	}

@@ -18,6 +18,7 @@ import (
 
 	"catenary/agent/artifacts"
 	"catenary/es"
+	"catenary/internal/parts"
 	"catenary/internal/topology"
 )
 
@@ -90,7 +91,7 @@ func TestRefusals(t *testing.T) {
 		says   string
 	}{
 		"too large":      {digest: size.digest(), bytes: MaxBytes + 1, fails: es.ErrTooLarge, says: "the limit is 4294967296"},
-		"nothing":        {digest: size.digest(), fails: errQuestion, says: "nothing to keep"},
+		"nothing":        {digest: size.digest(), fails: parts.ErrRequest, says: "nothing to keep"},
 		"no digest":      {digest: "web@1.20", bytes: int64(size), fails: artifacts.ErrDigest, says: "64 hexadecimal digits"},
 		"another digest": {digest: content(5).digest(), bytes: int64(size), fails: artifacts.ErrMismatch, says: "expected " + content(5).digest() + ", found " + size.digest()},
 		"no room":        {digest: content(8 << 20).digest(), bytes: 8 << 20, fails: es.ErrFull, says: "maximum bytes exceeded"},
@@ -367,7 +368,7 @@ func TestLargeArtifact(t *testing.T) {
 	const size = content(100_000_000)
 	var most uint64
 	look := func(done int64) {
-		if done%(16*ChunkBytes) == 0 {
+		if done%(64*ChunkBytes) == 0 {
 			runtime.GC()
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)

@@ -11,6 +11,7 @@ import (
 	"catenary/agent"
 	"catenary/agent/depot"
 	"catenary/agent/desk"
+	"catenary/agent/logs"
 	"catenary/audit"
 	"catenary/audit/proof"
 	"catenary/chain"
@@ -29,6 +30,7 @@ type session struct {
 	request agent.RequestFunc
 	proofs  *proof.Client
 	depot   *depot.Client
+	logs    *logs.Client
 	zone    *time.Location
 	// names gives names in tables; it has a context of its own, since cells are made where none is at hand.
 	names func(id string) string
@@ -61,6 +63,7 @@ func (a *app) dial(ctx context.Context, config natsconn.Config) (*session, error
 		inbox:   dispatch.NewInboxClient(conn.Conn, request),
 		request: request,
 		depot:   depot.NewClient(conn.Conn, conn.WithDenial),
+		logs:    logs.NewClient(conn.Conn, conn.WithDenial),
 		proofs:  proof.NewClient(func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) { return natsconn.Request(ctx, conn, m) }),
 	}
 	s.reader = chain.NewReader(chain.Config{

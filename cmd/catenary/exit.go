@@ -19,6 +19,7 @@ import (
 	"catenary/es/dispatch"
 	"catenary/internal/lineage"
 	"catenary/internal/natsconn"
+	"catenary/internal/parts"
 	"catenary/rollout/plan"
 )
 
@@ -104,7 +105,7 @@ func exitCode(err error) int {
 		return statusCode(refused.Status)
 	case is(errStale):
 		return exitStale
-	case is(errUsage, es.ErrName, natsconn.ErrConfig, embedded.ErrConfig, audit.ErrInvalid, dispatch.ErrTooLarge, proof.ErrMalformed, lineage.ErrNoLineage, artifacts.ErrDigest, es.ErrTooLarge):
+	case is(errUsage, es.ErrName, natsconn.ErrConfig, embedded.ErrConfig, audit.ErrInvalid, dispatch.ErrTooLarge, proof.ErrMalformed, lineage.ErrNoLineage, artifacts.ErrDigest, parts.ErrRequest, es.ErrTooLarge):
 		return exitUsage
 	case is(errRefused, plan.ErrNothingBuilt, plan.ErrNothingChanged):
 		return exitRefused

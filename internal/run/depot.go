@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"catenary/agent/depot"
+	"catenary/agent/logs"
 	"catenary/chain"
 	"catenary/es"
 	"catenary/es/natskv"
@@ -18,7 +19,20 @@ import (
 
 // prepareBulk makes or checks what is no part of the record: artifacts and logs.
 func prepareBulk(ctx context.Context, nc *nats.Conn, options topology.Options) error {
-	return depot.Ensure(ctx, nc, options)
+	if err := depot.Ensure(ctx, nc, options); err != nil {
+		return err
+	}
+	return logs.Ensure(ctx, nc, options)
+}
+
+// serveLogs keeps logs and gives them out until the context ends.
+func serveLogs(ctx context.Context, nc *nats.Conn, log *slog.Logger) error {
+	service, err := logs.Serve(nc, Version(), log)
+	if err != nil {
+		return stoppedBy(ctx, err)
+	}
+	<-ctx.Done()
+	return service.Stop()
 }
 
 // serveDepot keeps artifacts and gives them out until the context ends.

@@ -113,6 +113,7 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 		"":              runner.Run,
 		"proofs":        proofs.Run,
 		"proof service": func(ctx context.Context) error { return serveProofs(ctx, nc, proofs) },
+		"logs service":  func(ctx context.Context) error { return serveLogs(ctx, nc, log.With("component", "logs")) },
 		"depot": func(ctx context.Context) error {
 			return serveDepot(ctx, nc, store, runner, c.Now, log.With("component", "depot"))
 		},
