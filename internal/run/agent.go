@@ -31,8 +31,6 @@ type AgentConfig struct {
 	State string
 	// Drivers are those it has, in order.
 	Drivers []driver.Driver
-	// Logs keeps what commands say; nil keeps no more than the end, for the report of a failure.
-	Logs agent.Logs
 	// Zero means the defaults of package agent.
 	Every, Observe, Retry, StopWithin time.Duration
 	Logger                            *slog.Logger
@@ -63,9 +61,11 @@ func Agent(ctx context.Context, conn *natsconn.Conn, c AgentConfig) error {
 		return errors.CombineErrors(err, outbox.Close())
 	}
 	defer unhear()
+	said := newAgentLogs(conn, c.Logger)
+	defer said.end(c.Logger)
 	a, err := agent.New(agent.Config{
 		Node: c.Node, Run: newID(), Version: Version(), Drivers: c.Drivers, Memory: agent.Dir(c.State), Desk: agent.NewBusDesk(request),
-		Outbox: agent.Spool{Outbox: outbox}, Hints: hints, Connected: connected(ctx, conn.Conn), NewLife: newID, Logs: c.Logs,
+		Outbox: agent.Spool{Outbox: outbox}, Hints: hints, Connected: connected(ctx, conn.Conn), NewLife: newID, Logs: said,
 		Every: c.Every, Observe: c.Observe, Retry: c.Retry, StopWithin: c.StopWithin, Logger: c.Logger,
 	})
 	if err == nil {

@@ -35,7 +35,14 @@ func AgentMain(ctx context.Context, args []string, env func(string) string, stde
 		return fail(err, exitUsage)
 	}
 	log := Logger(stderr, s.level, time.RFC3339, false)
-	drivers, err := s.drivers()
+	var source *agentArtifacts
+	if s.Simulate == 0 {
+		source, err = newAgentArtifacts(s, log)
+	}
+	var drivers []driver.Driver
+	if err == nil {
+		drivers, err = s.drivers(source)
+	}
 	if err != nil {
 		return fail(err, exitUsage)
 	}
@@ -43,7 +50,7 @@ func AgentMain(ctx context.Context, args []string, env func(string) string, stde
 	if err != nil {
 		return fail(err, exitUsage)
 	}
-	err = agentOver(ctx, s, bus, drivers, log)
+	err = agentOver(ctx, s, bus, drivers, source, log)
 	switch {
 	case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
 		log.Info("stopped")
@@ -55,7 +62,7 @@ func AgentMain(ctx context.Context, args []string, env func(string) string, stde
 }
 
 // agentOver connects and acts, again and again when only the connection was lost for good.
-func agentOver(ctx context.Context, s AgentSettings, bus natsconn.Config, drivers []driver.Driver, log *slog.Logger) error {
+func agentOver(ctx context.Context, s AgentSettings, bus natsconn.Config, drivers []driver.Driver, source *agentArtifacts, log *slog.Logger) error {
 	for {
 		conn, err := connectAgent(ctx, s.Node, bus, log)
 		if err != nil {
@@ -64,6 +71,7 @@ func agentOver(ctx context.Context, s AgentSettings, bus natsconn.Config, driver
 		if s.Simulate > 0 {
 			err = Simulate(ctx, conn, SimulateConfig{Prefix: s.Node, Count: s.Simulate, Every: s.every, Observe: s.observe, Logger: log})
 		} else {
+			source.over(conn)
 			err = Agent(ctx, conn, AgentConfig{Node: s.Node, State: s.State, Drivers: drivers, Every: s.every, Observe: s.observe, Logger: log})
 		}
 		conn.Close()

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -39,8 +38,10 @@ type AgentSettings struct {
 	// Every and Observe are the time between two check-ins, and between two looks at what really runs, as Go durations.
 	Every   string `yaml:"every"`
 	Observe string `yaml:"observe"`
-	// Artifacts is a directory that holds artifacts under their digests.
+	// Artifacts are places to get artifacts from before the depot is asked, separated by spaces: see [artifacts.ParsePlace].
 	Artifacts string `yaml:"artifacts"`
+	// CacheBytes bounds the artifacts that are kept on the node.
+	CacheBytes int64 `yaml:"cache-bytes"`
 	// Simulate runs so many agents that only remember, for load, in the place of one.
 	Simulate int `yaml:"-"`
 	// Drivers are configured one after another, each with its kind.
@@ -67,7 +68,8 @@ func LoadAgentSettings(args []string, env func(string) string, help io.Writer) (
 	f.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&s.Every, "every", "10s", "`span` between two check-ins; silent for three, a node counts as off")
 	f.StringVar(&s.Observe, "observe", "30s", "`span` between two looks at what really runs")
-	f.StringVar(&s.Artifacts, "artifacts", "", "`directory` with artifacts, each in a file called like the 64 digits of its digest")
+	f.StringVar(&s.Artifacts, "artifacts", "", "`places` to get artifacts from before the bus: a directory, file:DIR, oci:DIR or https://…/{sha256}")
+	f.Int64Var(&s.CacheBytes, "cache-bytes", artifacts.DefaultCacheBytes, "limit of the artifacts that are kept on the node")
 	f.IntVar(&s.Simulate, "simulate", 0, "run so `many` agents that only remember, of the nodes NODE-0001 and so on, for load")
 	f.SetOutput(help)
 	f.Usage = func() {
@@ -125,6 +127,9 @@ func (s *AgentSettings) readFile(path string, f *pflag.FlagSet) error {
 			*field[0] = *field[1]
 		}
 	}
+	if f.Changed("cache-bytes") {
+		s.CacheBytes = given.CacheBytes
+	}
 	return nil
 }
 
@@ -147,6 +152,9 @@ func (s *AgentSettings) validate() error {
 	}
 	if s.Simulate < 0 {
 		return errors.Newf("simulate is %d: it can't be negative", s.Simulate)
+	}
+	if s.CacheBytes <= 0 {
+		return errors.Newf("cache-bytes is %d: it must be above zero", s.CacheBytes)
 	}
 	for name, span := range map[string]struct {
 		text string
@@ -179,11 +187,11 @@ func (s *AgentSettings) bus(env func(string) string, log *slog.Logger) (natsconn
 	return c, nil
 }
 
-// drivers makes the drivers of the file. It gives errors marked [ErrSettings].
-func (s *AgentSettings) drivers() ([]driver.Driver, error) {
+// drivers makes the drivers of the file, which get artifacts from the source. It gives errors marked [ErrSettings].
+func (s *AgentSettings) drivers(source artifacts.Source) ([]driver.Driver, error) {
 	var all []driver.Driver
 	for i, node := range s.Drivers {
-		d, err := s.driver(node)
+		d, err := s.driver(node, source)
 		if err != nil {
 			return nil, errors.Mark(errors.Wrapf(err, "driver %d of the file (line %d)", i+1, node.Line), ErrSettings)
 		}
@@ -192,7 +200,7 @@ func (s *AgentSettings) drivers() ([]driver.Driver, error) {
 	return all, nil
 }
 
-func (s *AgentSettings) driver(node yaml.Node) (driver.Driver, error) {
+func (s *AgentSettings) driver(node yaml.Node, source artifacts.Source) (driver.Driver, error) {
 	text, err := yaml.Marshal(&node)
 	if err != nil {
 		return nil, err
@@ -215,10 +223,7 @@ func (s *AgentSettings) driver(node yaml.Node) (driver.Driver, error) {
 		if err != nil {
 			return nil, err
 		}
-		if s.Artifacts == "" {
-			return nil, errors.Newf("driver %s needs artifacts: set artifacts to the directory that holds them", c.Name)
-		}
-		return dir.New(c, artifacts.Dir(filepath.Clean(s.Artifacts)), time.Now, Version())
+		return dir.New(c, source, time.Now, Version())
 	case systemd.Kind:
 		c, err := configOf[systemd.Config](text)
 		if err != nil {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/errors"
+
+	"catenary/agent/artifacts"
 )
 
 func writeConfig(t *testing.T, text string) string {
@@ -57,7 +59,7 @@ drivers:
 	if s.Node != "n2" || s.State != "/var/lib/agent" || s.every != 5*time.Second || s.observe != 30*time.Second || s.level.String() != "WARN" {
 		t.Errorf("settings are %+v", s)
 	}
-	drivers, err := s.drivers()
+	drivers, err := s.drivers(artifacts.Dir("/srv/artifacts"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +90,7 @@ func TestAgentSettingsThatCantWork(t *testing.T) {
 		"unknown setting":  {config: whole + "colour: red\n", says: "colour"},
 		"unknown kind":     {config: whole + "drivers: [{kind: magic, name: m}]\n", says: "magic"},
 		"unknown in one":   {config: whole + "drivers: [{kind: sim, name: s, speed: 1}]\n", says: "speed"},
-		"no artifacts":     {config: whole + "drivers: [{kind: dir, name: d, root: /r}]\n", says: "artifacts"},
+		"no room":          {args: []string{"--node", "n1", "--state", "/s", "--cache-bytes", "0"}, says: "cache-bytes"},
 		"a driver's fault": {config: whole + "drivers: [{kind: exec, name: e}]\n", says: "line 3"},
 	} {
 		args := c.args
@@ -97,10 +99,16 @@ func TestAgentSettingsThatCantWork(t *testing.T) {
 		}
 		s, err := loadAgent(args, nil)
 		if err == nil {
-			_, err = s.drivers()
+			_, err = s.drivers(artifacts.Dir("/srv/artifacts"))
 		}
 		if !errors.Is(err, ErrSettings) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got error %v", name, err)
+		}
+	}
+	for place, says := range map[string]string{"/no/such/dir": "no directory", "web": "none of file:DIR", "https://example.org/": "{sha256}"} {
+		_, err := newAgentArtifacts(AgentSettings{State: t.TempDir(), Artifacts: place}, nil)
+		if !errors.Is(err, ErrSettings) || !strings.Contains(err.Error(), says) {
+			t.Errorf("place %s: got error %v", place, err)
 		}
 	}
 	if _, err := loadAgent([]string{"--help"}, nil); !errors.Is(err, ErrHelp) {

@@ -73,7 +73,11 @@ func (s *simulated) start() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	conn := s.connect()
+	s.startWith(s.connect(), d)
+}
+
+// startWith starts the agent with a driver, over a connection that it closes.
+func (s *simulated) startWith(conn *natsconn.Conn, d driver.Driver) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(s.t.Context()))
 	s.stop, s.ended = stop, make(chan error, 1)
 	go func() {
