@@ -222,7 +222,7 @@ type kept struct {
 }
 
 // makeRoom removes what was not used for the longest time until the rest fits, but for what is applied, what is on its way, and the one
-// that was asked for now. Whoever reads a file that goes reads it to its end.
+// that was just asked for. Whoever reads a file that goes reads it to its end.
 func (c *Cache) makeRoom(now string) error {
 	stays := map[string]bool{now: true}
 	if c.cfg.Applied != nil {

@@ -31,8 +31,6 @@ const (
 	headerAt     = "Cat-At"
 	headerUpload = "Cat-Upload"
 	headerAfter  = "Cat-After"
-	// headerMore says that this is not the last part of the answer.
-	headerMore = "Cat-More"
 )
 
 // What is asked of the depot.
