@@ -149,6 +149,8 @@ func (s *Store) describedAs(ctx context.Context, subjects []string, found *[]obj
 
 // subjects gives the subjects that fit a filter, each with the number of its messages.
 func (s *Store) subjects(ctx context.Context, filter string) (map[string]uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	info, err := s.stream.Info(ctx, jetstream.WithSubjectFilter(filter))
 	if err != nil {
 		return nil, natsstore.ReadError(errors.Wrap(err, "list the artifacts"))

@@ -28,18 +28,56 @@ func (s *Store) Remove(ctx context.Context, decided Stored) error {
 		return errors.Mark(errors.Newf("artifact %s was published again", decided.Digest), errMoved)
 	}
 	upload := o.NUID
-	o.Deleted, o.Size, o.Chunks, o.Digest, o.Metadata = true, 0, 0, "", nil
-	if err := s.describe(ctx, &o); err != nil {
+	if err := s.undescribe(ctx, &o); err != nil {
 		return err
 	}
-	return s.purge(ctx, upload)
+	err = s.purge(ctx, upload)
+	if errors.Is(err, errDamaged) {
+		return nil // it is an artifact no more; its pieces have to stay
+	}
+	return err
 }
 
-// purge removes a row of pieces.
+// undescribe makes an artifact none. A note stays.
+func (s *Store) undescribe(ctx context.Context, o *object) error {
+	o.Deleted, o.Size, o.Chunks, o.Digest, o.Metadata = true, 0, 0, "", nil
+	return s.describe(ctx, o)
+}
+
+// purge removes a row of pieces. One that can't be read whole stays, with an error marked errDamaged: to remove messages of a damaged file
+// makes the server lose others in it, such as descriptions (tried with 2.15.3).
 func (s *Store) purge(ctx context.Context, upload string) error {
+	if err := s.readable(ctx, upload); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	err := s.stream.Purge(ctx, jetstream.WithPurgeSubject(chunkSubject(upload)))
 	if err != nil {
 		return natsstore.ReadError(errors.Wrapf(err, "remove upload %s", upload))
+	}
+	return nil
+}
+
+// readable reads a row of pieces to its end.
+func (s *Store) readable(ctx context.Context, upload string) error {
+	rows, err := s.subjects(ctx, chunkSubject(upload))
+	if err != nil {
+		return err
+	}
+	count := int64(rows[chunkSubject(upload)])
+	from := uint64(1)
+	for index := int64(0); index < count; {
+		first := index
+		for m, err := range s.pieces(ctx, upload, from, first, count) {
+			if err != nil {
+				return err
+			}
+			index, from = index+1, m.Sequence+1
+		}
+		if index == first {
+			return errors.Mark(errors.Newf("upload %s: %d of %d pieces can be read", upload, index, count), errDamaged)
+		}
 	}
 	return nil
 }
@@ -69,7 +107,7 @@ func (s *Store) SweepUploads(ctx context.Context) ([]Upload, error) {
 	}
 	var removed []Upload
 	for _, subject := range slices.Sorted(maps.Keys(rows)) {
-		last, err := s.stream.GetLastMsgForSubject(ctx, subject)
+		last, err := s.last(ctx, subject)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			continue // it went meanwhile
 		}
@@ -81,8 +119,8 @@ func (s *Store) SweepUploads(ctx context.Context) ([]Upload, error) {
 			continue
 		}
 		err = s.abandon(ctx, upload.Name)
-		if errors.Is(err, errMoved) {
-			continue // somebody goes on with it after all
+		if errors.IsAny(err, errMoved, errDamaged) {
+			continue // somebody goes on with it after all, or it has to stay
 		}
 		if err != nil {
 			return removed, err

@@ -22,7 +22,7 @@ import (
 
 const (
 	// requestTimeout bounds one question to the server, which takes milliseconds, and a window of pieces from a slow disk a second or two.
-	requestTimeout = 20 * time.Second
+	requestTimeout = 10 * time.Second
 	// ensureTimeout bounds the making of the stream.
 	ensureTimeout = 30 * time.Second
 	// descriptionsAtOnce is how many descriptions are read by one question: the server gives at most 1,024.
@@ -134,12 +134,26 @@ func chunkSubject(upload string) string {
 	return topology.ObjectChunkSubject(topology.ObjectsArtifacts, upload)
 }
 
+// last reads the last message of a subject. Every question has a bound of its own: one that was lost with a server has no answer.
+func (s *Store) last(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return s.stream.GetLastMsgForSubject(ctx, subject)
+}
+
+// publish stores a message after another of its subject.
+func (s *Store) publish(ctx context.Context, m *nats.Msg, after uint64) (*jetstream.PubAck, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return s.js.PublishMsg(ctx, m, jetstream.WithExpectLastSequencePerSubject(after))
+}
+
 // object reads what is known of a digest.
 func (s *Store) object(ctx context.Context, digest string) (object, error) {
 	if _, err := artifacts.ParseDigest(digest); err != nil {
 		return object{}, err
 	}
-	m, err := s.stream.GetLastMsgForSubject(ctx, metaSubject(digest))
+	m, err := s.last(ctx, metaSubject(digest))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return object{}, nil
 	}
@@ -171,11 +185,11 @@ func (s *Store) artifact(ctx context.Context, digest string) (object, error) {
 		return o, errors.Mark(errors.Newf("artifact %s is not in the depot: what there was of it was removed at %s", digest, o.ModTime.UTC().Format(time.RFC3339)), artifacts.ErrNotFound)
 	}
 	// A follower of a cluster may not have it yet; the leader knows.
-	info, err := s.stream.Info(ctx, jetstream.WithSubjectFilter(metaSubject(digest)))
+	described, err := s.subjects(ctx, metaSubject(digest))
 	switch {
 	case err != nil:
-		return o, natsstore.ReadError(errors.Wrapf(err, "artifact %s", digest))
-	case len(info.State.Subjects) > 0:
+		return o, errors.Wrapf(err, "artifact %s", digest)
+	case len(described) > 0:
 		return o, errors.Mark(errors.Newf("artifact %s is not on this server yet", digest), artifacts.ErrUnavailable)
 	}
 	return o, errors.Mark(errors.Newf("artifact %s is not in the depot", digest), artifacts.ErrNotFound)
@@ -192,7 +206,7 @@ func (s *Store) Stat(ctx context.Context, digest string) (Place, error) {
 		return Place{Stored: &stored}, nil
 	}
 	p := Place{Upload: o.upload(digest)}
-	last, err := s.stream.GetLastMsgForSubject(ctx, chunkSubject(p.Upload))
+	last, err := s.last(ctx, chunkSubject(p.Upload))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return p, nil
 	}

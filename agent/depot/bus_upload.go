@@ -56,7 +56,7 @@ func (s *Store) Put(ctx context.Context, c Chunk) (Place, error) {
 	m := nats.NewMsg(chunkSubject(upload))
 	m.Header.Set(headerPlace, strconv.FormatInt(index+1, 10))
 	m.Data = c.Data
-	ack, err := s.js.PublishMsg(ctx, m, jetstream.WithExpectLastSequencePerSubject(c.After.After))
+	ack, err := s.publish(ctx, m, c.After.After)
 	if err != nil {
 		return Place{}, putError(errors.Wrapf(err, "piece %d of artifact %s", index+1, c.Digest))
 	}
@@ -119,8 +119,9 @@ func (s *Store) again(ctx context.Context, o object) (Finished, error) {
 	_, err := s.verify(ctx, o.NUID, o.Name, int64(o.Size))
 	switch {
 	case errors.IsAny(err, errDamaged, errMoved, artifacts.ErrMismatch):
-		err = errors.CombineErrors(errors.Mark(errors.Wrapf(err, "artifact %s is removed, to be uploaded anew", o.Name), errMoved), s.Remove(ctx, o.stored()))
-		return Finished{}, err
+		// Its pieces stay: to purge messages of a damaged file makes the server lose the others in it.
+		err = errors.Mark(errors.Wrapf(err, "artifact %s is to be uploaded anew", o.Name), errMoved)
+		return Finished{}, errors.CombineErrors(err, s.undescribe(ctx, &o))
 	case err != nil:
 		return Finished{}, err
 	}
@@ -170,7 +171,7 @@ func (s *Store) describe(ctx context.Context, o *object) error {
 	m := nats.NewMsg(metaSubject(o.Name))
 	m.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
 	m.Data = body
-	ack, err := s.js.PublishMsg(ctx, m, jetstream.WithExpectLastSequencePerSubject(o.sequence))
+	ack, err := s.publish(ctx, m, o.sequence)
 	if err != nil {
 		return putError(errors.Wrapf(err, "describe artifact %s", o.Name))
 	}

@@ -155,6 +155,8 @@ func (s *Service) put(ctx context.Context, r *parts.Request) error {
 	m.Header.Set(headerPart, string(said))
 	m.Header.Set(jetstream.MsgIDHeader, p.ID+"."+strconv.Itoa(p.Number))
 	m.Data = r.Data()
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	if _, err := s.js.PublishMsg(ctx, m); err != nil {
 		return natsstore.AnswerError(errors.Wrapf(err, "keep a part of the log of %s", place))
 	}
