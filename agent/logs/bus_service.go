@@ -88,7 +88,7 @@ func Ensure(ctx context.Context, nc *nats.Conn, o topology.Options) error {
 	want := topology.Logs(o)
 	stream, err := js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = streams.CreateWithin(ctx, js, want, topology.MinStreamBytes)
+		stream, err = streams.CreateWithin(ctx, js, want, want.MaxBytes/2, topology.MinStreamBytes)
 	}
 	if err != nil {
 		return natsstore.EnsureError(errors.Wrapf(err, "create stream %s", want.Name))

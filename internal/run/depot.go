@@ -17,7 +17,8 @@ import (
 	"catenary/internal/topology"
 )
 
-// prepareBulk makes or checks what is no part of the record: artifacts and logs.
+// prepareBulk makes or checks what is no part of the record: artifacts and logs. It comes after all else, the copies of buckets included,
+// since these do with the room that is left.
 func prepareBulk(ctx context.Context, nc *nats.Conn, options topology.Options) error {
 	if err := depot.Ensure(ctx, nc, options); err != nil {
 		return err

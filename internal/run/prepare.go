@@ -82,8 +82,5 @@ func prepareProjector(ctx context.Context, nc *nats.Conn, options topology.Optio
 			return err
 		}
 	}
-	if err := prepareBulk(ctx, nc, options); err != nil {
-		return err
-	}
 	return prepareProofs(ctx, nc, options)
 }

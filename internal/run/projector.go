@@ -59,6 +59,9 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 	if err := prepareProjector(ctx, nc, c.Streams); err != nil {
 		return stoppedBy(ctx, err)
 	}
+	if err := prepareBulk(ctx, nc, c.Streams); err != nil {
+		return stoppedBy(ctx, err)
+	}
 	store, err := natsstore.Open(ctx, nc, natsstore.Config{})
 	if err != nil {
 		return stoppedBy(ctx, err)

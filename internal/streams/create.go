@@ -2,6 +2,7 @@ package streams
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -35,21 +36,20 @@ const (
 	codeStorageExceeded jetstream.ErrorCode = 10047
 )
 
-// CreateWithin makes a stream as [Create] does. When the server has no room for its limit it is asked for half of it, down to the
-// least: a chain that was begun before there was such a stream has given most of its store to the others. The errors are those of
-// [Create].
-func CreateWithin(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig, least int64) (jetstream.Stream, error) {
+// CreateWithin makes a stream as [Create] does. When the server has no room for its limit it gets a lesser one, or half of that, and so on
+// down to the least: a chain that was begun before there was such a stream has given most of its store to the others, and the rest is
+// not for this one alone. The errors are those of [Create].
+func CreateWithin(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig, lesser, least int64) (jetstream.Stream, error) {
 	for {
 		stream, err := Create(ctx, js, want)
 		var api *jetstream.APIError
-		if !errors.As(err, &api) || want.MaxBytes/2 < least {
+		if !errors.As(err, &api) || !slices.Contains([]jetstream.ErrorCode{codeNoPeers, codeInsufficient, codeStorageExceeded}, api.ErrorCode) {
 			return stream, err
 		}
-		switch api.ErrorCode {
-		case codeNoPeers, codeInsufficient, codeStorageExceeded:
-			want.MaxBytes /= 2
-		default:
+		less := min(lesser, want.MaxBytes/2)
+		if less < least {
 			return stream, err
 		}
+		want.MaxBytes = less
 	}
 }

@@ -3,6 +3,7 @@ package streams_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,4 +41,44 @@ func TestCreateAsksAgain(t *testing.T) {
 			t.Errorf("got error %v, want the end of the context", err)
 		}
 	})
+}
+
+// full is a server that has room for so many bytes.
+type full struct {
+	jetstream.JetStream
+	room  int64
+	asked []int64
+	fails error
+}
+
+func (f *full) CreateStream(_ context.Context, c jetstream.StreamConfig) (jetstream.Stream, error) {
+	f.asked = append(f.asked, c.MaxBytes)
+	if c.MaxBytes > f.room {
+		return nil, f.fails
+	}
+	return nil, nil
+}
+
+// TestCreateWithin asks for less until there is room, and for nothing less than the least.
+func TestCreateWithin(t *testing.T) {
+	t.Parallel()
+	noRoom, other := &jetstream.APIError{ErrorCode: 10047}, &jetstream.APIError{ErrorCode: 10052}
+	for name, c := range map[string]struct {
+		room  int64
+		fails error
+		asked []int64
+		want  error
+	}{
+		"room":           {room: 800, asked: []int64{800}},
+		"for a share":    {room: 100, fails: noRoom, asked: []int64{800, 100}},
+		"for half of it": {room: 99, fails: noRoom, asked: []int64{800, 100, 50}},
+		"for no more":    {room: 10, fails: noRoom, asked: []int64{800, 100, 50, 25}, want: noRoom},
+		"another fault":  {room: 10, fails: other, asked: []int64{800}, want: other},
+	} {
+		server := &full{room: c.room, fails: c.fails}
+		_, err := streams.CreateWithin(t.Context(), server, jetstream.StreamConfig{Name: "S", MaxBytes: 800}, 100, 20)
+		if !slices.Equal(server.asked, c.asked) || !errors.Is(err, c.want) {
+			t.Errorf("%s: asked for %v with %v, want %v with %v", name, server.asked, err, c.asked, c.want)
+		}
+	}
 }

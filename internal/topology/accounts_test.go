@@ -175,7 +175,11 @@ func TestFit(t *testing.T) {
 			}
 			return
 		}
-		if need := ReservedBytes(got); need > store {
+		need := ReservedBytes(got)
+		if given.EventStoreBytes > 0 && given.BucketBytes > 0 {
+			need = neededBytes(got)
+		}
+		if need > store {
 			t.Errorf("%+v need %d bytes of %d", got, need, store)
 		}
 		if got.Replicas != given.Replicas ||
@@ -221,7 +225,7 @@ func TestFitGivesDefaultsWhenThereIsRoom(t *testing.T) {
 	if err != nil || got.EventStoreBytes != DefaultEventStoreBytes || got.BucketBytes != DefaultBucketBytes {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if _, err := Fit(ReservedBytes(got), Options{EventStoreBytes: DefaultEventStoreBytes, BucketBytes: DefaultBucketBytes}); err != nil {
+	if _, err := Fit(neededBytes(got), Options{EventStoreBytes: DefaultEventStoreBytes, BucketBytes: DefaultBucketBytes}); err != nil {
 		t.Errorf("exactly enough: %v", err)
 	}
 }

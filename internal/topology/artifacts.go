@@ -83,6 +83,9 @@ func Artifacts(o Options) jetstream.StreamConfig {
 	}
 }
 
+// ArtifactsLess is the limit of the artifacts where a server has no room for more: that of a bucket.
+func ArtifactsLess(o Options) int64 { return orDefault(o.BucketBytes, DefaultBucketBytes) }
+
 // Logs configures the stream of logs. On one server it persists asynchronously: a log that loses its last lines in a crash is a log all
 // the same, and it must not slow down the events.
 func Logs(o Options) jetstream.StreamConfig {

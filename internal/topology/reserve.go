@@ -30,6 +30,11 @@ func ReservedBytes(o Options) int64 {
 	return sum
 }
 
+// neededBytes is what one server reserves at least: artifacts and logs do with less where there is no room.
+func neededBytes(o Options) int64 {
+	return ReservedBytes(o) - Artifacts(o).MaxBytes - Logs(o).MaxBytes + 2*MinStreamBytes
+}
+
 // fixedBytes is what the streams reserve whose limits no option varies.
 func fixedBytes(o Options) int64 {
 	return Actors(o).MaxBytes + Views(o).MaxBytes + Marks(o).MaxBytes + Baton(o).MaxBytes + Inbox(o).MaxBytes + Parked(o).MaxBytes + Receipts(o).MaxBytes +
@@ -46,7 +51,7 @@ func Fit(storeBytes int64, o Options) (Options, error) {
 	usable := storeBytes - storeBytes/headroomParts - fixed
 	switch {
 	case o.EventStoreBytes > 0 && o.BucketBytes > 0:
-		if need := ReservedBytes(o); need > storeBytes {
+		if need := neededBytes(o); need > storeBytes {
 			return Options{}, errors.Wrapf(ErrStoreTooSmall, "%d bytes, but the streams' limits add up to %d; raise the store limit or lower theirs", storeBytes, need)
 		}
 		return o, nil
