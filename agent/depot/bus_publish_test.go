@@ -312,7 +312,7 @@ func TestFlippedByte(t *testing.T) {
 	const size = content(3 * ChunkBytes)
 	d.publish(t, size)
 	d.bus.Stop()
-	piece := size.bytes()[ChunkBytes+100 : ChunkBytes+200]
+	piece := size.bytes()[ChunkBytes : ChunkBytes+100]
 	flipped := 0
 	err := filepath.Walk(d.bus.StoreDir(), func(path string, info os.FileInfo, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".blk") {
