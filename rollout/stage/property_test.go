@@ -176,7 +176,7 @@ func (c *chaos) look(*rapid.T) {
 func (c *chaos) crash(t *rapid.T) {
 	due, _ := c.Walk.Next(c.Now)
 	for _, a := range due[:rapid.IntRange(0, len(due)).Draw(t, "done")] {
-		c.ok(c.Do(a))
+		c.ok(c.Act(a))
 	}
 	c.Walk.Forget()
 	c.same()

@@ -6,7 +6,6 @@ import (
 
 	"github.com/cockroachdb/errors"
 
-	"catenary/aggregates"
 	"catenary/commands"
 	"catenary/es"
 	"catenary/events"
@@ -22,17 +21,13 @@ const (
 // leaseTTL is the engine's: a stage's clock does not let it run out before another takes it.
 const leaseTTL = "10s"
 
-// Stage is a world, an engine and the log of both.
+// Stage is a ledger, and an engine beside it on the same clock.
 type Stage struct {
-	World *aggregates.World
-	Walk  *walk.State
-	// Now is the one clock.
-	Now time.Time
-	// Events holds every event, Refused what the writer refused the engine.
-	Events  []es.Event
+	*Ledger
+	Walk *walk.State
+	// Refused is what the writer refused the engine.
 	Refused []Refused
 
-	registry *es.Registry
 	window   int
 	engines  int
 	told     map[events.StepName]Told
@@ -55,11 +50,11 @@ type Told struct {
 
 // New returns a stage whose engine has the lease. Window bounds the engine's commands under way; 0 means the engine's own bound.
 func New(now time.Time, window int) (*Stage, error) {
-	world, err := aggregates.NewWorld(aggregates.Config{})
+	ledger, err := NewLedger(now)
 	if err != nil {
 		return nil, err
 	}
-	s := &Stage{World: world, Now: now.UTC(), registry: events.Registry(), window: window, told: map[events.StepName]Told{}}
+	s := &Stage{Ledger: ledger, window: window, told: map[events.StepName]Told{}}
 	s.Walk = s.newWalk()
 	return s, s.TakeOver()
 }
@@ -106,61 +101,22 @@ func (s *Stage) holder() string { return fmt.Sprintf("engine-%d", s.engines) }
 func (s *Stage) Send(actor string, p es.Payload) (es.Answer, error) { return s.send(actor, 0, p) }
 
 func (s *Stage) send(actor string, fence uint64, p es.Payload) (es.Answer, error) {
-	if err := p.Validate(); err != nil {
-		return es.Answer{}, err
-	}
 	s.commands++
-	c := es.Command{
-		ID: fmt.Sprintf("c%d", s.commands), Ref: p.Ref(), Verb: p.Verb(), Data: p, Actor: actor, Received: s.Now, Fence: fence,
+	before := len(s.Events)
+	answer, err := s.Do(es.Command{ID: fmt.Sprintf("c%d", s.commands), Ref: p.Ref(), Verb: p.Verb(), Data: p, Actor: actor, Fence: fence})
+	if err != nil {
+		return answer, err
 	}
-	if fence != 0 && s.World.Fenced(fence) {
-		return es.Answer{Status: es.StatusFenced, Error: &es.AnswerError{Code: "fenced"}}, nil
-	}
-	facts, err := s.World.Decide(c)
-	var refusal *es.Refusal
-	switch {
-	case errors.As(err, &refusal):
-		return es.Answer{Status: refusal.Status, Error: &es.AnswerError{
-			Code: refusal.Code, Message: refusal.Message, RetryAfterMillis: refusal.RetryAfter.Milliseconds(),
-		}}, nil
-	case err != nil:
-		return es.Answer{}, err
-	case len(facts) == 0:
-		s.World.Note(c)
-		return es.Answer{Status: es.StatusUnchanged}, nil
-	}
-	for _, f := range facts {
-		if err := s.record(c, f); err != nil {
-			return es.Answer{}, err
+	for _, e := range s.Events[before:] {
+		s.note(e)
+		if s.Walk == nil {
+			continue
+		}
+		if err := s.Walk.Apply(e); err != nil {
+			return answer, err
 		}
 	}
-	return es.Answer{Status: es.StatusAccepted, Sequence: uint64(len(s.Events))}, nil
-}
-
-// record stores an event and folds it, in the form in which it is read back.
-func (s *Stage) record(c es.Command, f es.KeyedEvent) error {
-	name, body, err := s.registry.Encode(f.Data)
-	if err != nil {
-		return err
-	}
-	data, err := s.registry.DecodeBody(name, body)
-	if err != nil {
-		return err
-	}
-	e := es.Event{
-		Sequence: uint64(len(s.Events)) + 1, ID: fmt.Sprintf("e%d", len(s.Events)+1), Type: name, Ref: f.Ref, Version: s.World.Version(f.Ref) + 1,
-		Recorded: s.Now, Effective: f.At(c), Backfill: f.Backfill, Data: data, Body: body,
-		Command: es.Cause{ID: c.ID, Ref: c.Ref, Actor: c.Actor},
-	}
-	if err := s.World.Apply(e); err != nil {
-		return err
-	}
-	s.Events = append(s.Events, e)
-	s.note(e)
-	if s.Walk == nil {
-		return nil
-	}
-	return s.Walk.Apply(e)
+	return answer, nil
 }
 
 func (s *Stage) note(e es.Event) {
@@ -195,15 +151,15 @@ func (s *Stage) Must(payloads ...es.Payload) error {
 func (s *Stage) Look() ([]walk.Action, time.Time, error) {
 	due, again := s.Walk.Next(s.Now)
 	for _, a := range due {
-		if err := s.Do(a); err != nil {
+		if err := s.Act(a); err != nil {
 			return nil, time.Time{}, err
 		}
 	}
 	return due, again, nil
 }
 
-// Do sends what the engine asks for, and tells it the answer.
-func (s *Stage) Do(a walk.Action) error {
+// Act sends what the engine asks for, and tells it the answer.
+func (s *Stage) Act(a walk.Action) error {
 	answer, err := s.send(Engine, s.Walk.Lease().Fence, a.Payload)
 	if err != nil {
 		return errors.Wrapf(err, "%s %s", a.Payload.Ref(), a.Payload.Verb())

@@ -1,0 +1,136 @@
+package stage
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/aggregates"
+	"catenary/commands"
+	"catenary/es"
+	"catenary/events"
+)
+
+// Ledger decides commands on a world and keeps what comes of them, as a writer does on its stream.
+type Ledger struct {
+	World *aggregates.World
+	// Now is the writer's clock.
+	Now time.Time
+	// Events holds every event.
+	Events []es.Event
+	// Decide decides in the world's place, and Fold changes what the world takes in; nil leaves both as they are. Tests plant faults there.
+	Decide func(*aggregates.World, es.Command) ([]es.KeyedEvent, error)
+	Fold   func(es.Event) es.Event
+
+	registry *es.Registry
+	writers  int
+	// answers holds the answers of what was accepted: a command that comes again is answered from here.
+	answers map[identity]es.Answer
+}
+
+// identity tells a command from every other one.
+type identity struct {
+	ref es.Ref
+	id  string
+}
+
+// NewLedger returns a ledger without events.
+func NewLedger(now time.Time) (*Ledger, error) {
+	world, err := aggregates.NewWorld(aggregates.Config{})
+	return &Ledger{World: world, Now: now.UTC(), registry: events.Registry(), answers: map[identity]es.Answer{}}, err
+}
+
+// Do decides a command and records what it leads to. It gives errors for a payload of a wrong shape, and for faults of the program; a refusal
+// is an answer.
+func (l *Ledger) Do(c es.Command) (es.Answer, error) {
+	if p, ok := c.Data.(es.Payload); ok {
+		if err := p.Validate(); err != nil {
+			return es.Answer{}, err
+		}
+	}
+	id := identity{ref: c.Ref, id: c.ID}
+	if first, ok := l.answers[id]; ok {
+		first.Repeated = true
+		return first, nil
+	}
+	c.Received = l.Now
+	if c.Fence != 0 && l.World.Fenced(c.Fence) {
+		return es.Answer{Status: es.StatusFenced, Error: &es.AnswerError{Code: "fenced"}}, nil
+	}
+	facts, err := l.decide(c)
+	var refusal *es.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		return es.Answer{Status: refusal.Status, Error: &es.AnswerError{
+			Code: refusal.Code, Message: refusal.Message, RetryAfterMillis: refusal.RetryAfter.Milliseconds(),
+		}}, nil
+	case err != nil:
+		return es.Answer{}, err
+	case len(facts) == 0:
+		l.World.Note(c)
+		return es.Answer{Status: es.StatusUnchanged}, nil
+	}
+	for _, f := range facts {
+		if err := l.record(c, f); err != nil {
+			return es.Answer{}, err
+		}
+	}
+	answer := es.Answer{Status: es.StatusAccepted, Sequence: uint64(len(l.Events))}
+	l.answers[id] = answer
+	return answer, nil
+}
+
+func (l *Ledger) decide(c es.Command) ([]es.KeyedEvent, error) {
+	if l.Decide != nil {
+		return l.Decide(l.World, c)
+	}
+	return l.World.Decide(c)
+}
+
+// record stores an event and folds it, in the form in which it is read back.
+func (l *Ledger) record(c es.Command, f es.KeyedEvent) error {
+	name, body, err := l.registry.Encode(f.Data)
+	if err != nil {
+		return err
+	}
+	data, err := l.registry.DecodeBody(name, body)
+	if err != nil {
+		return err
+	}
+	e := es.Event{
+		Sequence: uint64(len(l.Events)) + 1, ID: fmt.Sprintf("e%d", len(l.Events)+1), Type: name, Ref: f.Ref, Version: l.World.Version(f.Ref) + 1,
+		Recorded: l.Now, Effective: f.At(c), Backfill: f.Backfill, Data: data, Body: body,
+		Command: es.Cause{ID: c.ID, Ref: c.Ref, Actor: c.Actor},
+	}
+	folded := e
+	if l.Fold != nil {
+		folded = l.Fold(e)
+	}
+	if err := l.World.Apply(folded); err != nil {
+		return err
+	}
+	l.Events = append(l.Events, e)
+	return nil
+}
+
+// Reopen goes on with another writer, whose world is the snapshot of this one's. Leases count as just renewed.
+func (l *Ledger) Reopen() error {
+	var snapshot bytes.Buffer
+	if err := l.World.Snapshot(&snapshot); err != nil {
+		return err
+	}
+	world, err := aggregates.NewWorld(aggregates.Config{})
+	if err != nil {
+		return err
+	}
+	if err := world.Restore(&snapshot); err != nil {
+		return err
+	}
+	l.World = world
+	l.writers++
+	start := commands.StartWriter{WriterStarted: events.WriterStarted{ID: fmt.Sprintf("writer-%d", l.writers), Program: "stage", Rules: aggregates.RulesVersion}}
+	_, err = l.Do(es.Command{ID: start.ID, Ref: start.Ref(), Verb: start.Verb(), Data: start, Actor: "writer"})
+	return err
+}
