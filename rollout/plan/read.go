@@ -200,6 +200,11 @@ func Reverted(ctx context.Context, r *chain.Reader, id string) ([]chain.Changed,
 	if err != nil {
 		return nil, events.Strategy{}, err
 	}
+	return Undone(whole)
+}
+
+// Undone does the same with a rollout that was read. It gives errors marked [ErrNothingChanged].
+func Undone(whole chain.WholeRollout) ([]chain.Changed, events.Strategy, error) {
 	var undo []chain.Changed
 	for _, s := range whole.All {
 		if !s.Sent.IsZero() && !s.Refresh {
@@ -207,7 +212,7 @@ func Reverted(ctx context.Context, r *chain.Reader, id string) ([]chain.Changed,
 		}
 	}
 	if len(undo) == 0 {
-		return nil, events.Strategy{}, errors.WithHint(errors.Mark(errors.Newf("rollout %s is %s and has told no node anything", id, whole.State), ErrNothingChanged),
+		return nil, events.Strategy{}, errors.WithHint(errors.Mark(errors.Newf("rollout %s is %s and has told no node anything", whole.ID, whole.State), ErrNothingChanged),
 			"abort it if it shall not start")
 	}
 	return undo, wayBack(whole), nil
