@@ -137,6 +137,12 @@ func beginSettings() map[string]setting {
 		s.steps[1].After, s.steps[1].Refresh = s.steps[1].Before, true
 	}
 	second := target(stepOf("n2"))
+	changed := func(x *scene) {
+		x.begun("n1", 1).and(on(commands.RolloutRef("r1"), events.RolloutStepEnded{
+			Tier: "first", StepName: stepOf("n1"), Attempt: 1, StepResult: events.StepResult{Outcome: events.StepDone}, By: events.SettledByReport,
+			Notified: []events.StepName{stepOf("n2")},
+		}))
+	}
 	failed := func(x *scene) { x.begun("n1", 1).ended("n1", events.StepFailed, true) }
 	tries := func(s *shape) { s.strategy.Tiers[0].Retry, s.strategy.Tiers[0].Delay = 2, "5m" }
 	return map[string]setting{
@@ -176,11 +182,11 @@ func beginSettings() map[string]setting {
 		"it is a refresh, and nothing has changed": {plan: refresh, command: second.command, facts: func(x *scene) {
 			x.begun("n1", 1).ended("n1", events.StepDone, false)
 		}},
-		"it is a refresh, and something has changed": {plan: refresh, command: second.command, facts: func(x *scene) {
-			x.begun("n1", 1).and(on(commands.RolloutRef("r1"), events.RolloutStepEnded{
-				Tier: "first", StepName: stepOf("n1"), Attempt: 1, StepResult: events.StepResult{Outcome: events.StepDone}, By: events.SettledByReport,
-				Notified: []events.StepName{stepOf("n2")},
-			}))
+		"it is a refresh, and something has changed": {plan: refresh, command: second.command, facts: changed},
+		"it is a refresh, and failed to a while ago": {plan: func(s *shape) { tries(s); refresh(s) }, command: second.command, facts: func(x *scene) {
+			changed(x)
+			x.and(on(commands.RolloutRef("r1"), events.RolloutStepBegun{Tier: "first", StepName: stepOf("n2"), Attempt: 1, Refresh: 1}))
+			x.ended("n2", events.StepFailed, true).at(day.Add(minutes(5)))
 		}},
 		"the sender has lost the engine's lease": lost(),
 		"the sender has the engine's lease":      {facts: engine("e1"), command: func(x *scene) { x.options = append(x.options, under(x, 0)) }},

@@ -141,7 +141,7 @@ type RolloutStepBegun struct {
 	StepName
 	// Attempt counts the tries of the step, those of plans before included, from 1.
 	Attempt int `json:"attempt"`
-	// Refresh counts the notifications that this try serves.
+	// Refresh counts the notifications that this try serves, if it is done.
 	Refresh int `json:"refresh,omitempty"`
 }
 
@@ -205,7 +205,8 @@ type RolloutStepEnded struct {
 	From string `json:"from,omitempty"`
 	// Again says that the step is tried again.
 	Again bool `json:"again,omitempty"`
-	// Notified are the steps that are told that this one changed something. Each is served when it begins the next time.
+	// Notified are the steps that are told that this one changed something. Each is served by the next try
+	// of it that is done.
 	Notified []StepName `json:"notified,omitempty"`
 }
 

@@ -151,7 +151,7 @@ func (s State) stepBegun(e events.RolloutStepBegun, at time.Time, steps StepTabl
 	if err != nil {
 		return s, err
 	}
-	step.Attempt, step.Begun, step.Paused, step.Notified = e.Attempt, at.UnixNano(), s.pausedUntil(at), 0
+	step.Attempt, step.Begun, step.Paused = e.Attempt, at.UnixNano(), s.pausedUntil(at)
 	steps.Put(e.StepName, step)
 	s.Begun = true
 	return s.moved(), nil
@@ -169,7 +169,10 @@ func (s State) stepEnded(e events.RolloutStepEnded, at time.Time, steps StepTabl
 	if err != nil {
 		return s, err
 	}
-	step.Ended, step.Notified = at.UnixNano(), 0
+	step.Ended = at.UnixNano()
+	if phase == Done {
+		step.Notified = 0 // only a try that is done has served them
+	}
 	if e.Outcome == events.StepFailed || e.Outcome == events.StepUnknown {
 		step.Spent++
 	}

@@ -51,7 +51,7 @@ type Step struct {
 	// WaitsFor are the steps it waits for, Notifies those that are told when it changed something.
 	WaitsFor []events.WaitFor
 	Notifies []events.StepName
-	// Refresh says that it is only there to be told so, Notified how often it was since it last began.
+	// Refresh says that it is only there to be told so, Notified how often it was since it was last done.
 	Refresh  bool
 	Notified int
 }

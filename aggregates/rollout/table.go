@@ -100,6 +100,7 @@ func situations(begun, ended string) []Row {
 		{Running, "begin-step", "it ends what stands, and failed to a while ago", "step-begun, assignment.ended"},
 		{Running, "begin-step", "it is a refresh, and nothing has changed", refused + CodeNothingToRefresh},
 		{Running, "begin-step", "it is a refresh, and something has changed", begun},
+		{Running, "begin-step", "it is a refresh, and failed to a while ago", begun},
 		{Running, "begin-step", "the sender has lost the engine's lease", "fenced: " + CodeFenced},
 		{Running, "begin-step", "the sender has the engine's lease", begun},
 

@@ -56,6 +56,9 @@ func (l *Ledger) Do(c es.Command) (es.Answer, error) {
 		return first, nil
 	}
 	c.Received = l.Now
+	if !c.Deadline.IsZero() && l.Now.After(c.Deadline) {
+		return es.Answer{Status: es.StatusExpired, Error: &es.AnswerError{Code: "deadline-passed"}}, nil
+	}
 	if c.Fence != 0 && l.World.Fenced(c.Fence) {
 		return es.Answer{Status: es.StatusFenced, Error: &es.AnswerError{Code: "fenced"}}, nil
 	}

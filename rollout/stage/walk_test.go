@@ -293,6 +293,20 @@ func TestPolicies(t *testing.T) {
 			p.report("web", commands.OutcomeApplied, "n1")
 			p.finished("r", events.RolloutFinished{Done: 3, Skipped: 1})
 		},
+		"a refresh that failed is tried again": func(p play) {
+			p.do(commands.Assign{Node: "n1", Module: "db", Reference: pkg("db", "1").Reference})
+			web := events.PlannedStep{
+				Tier: "all", StepName: events.StepName{Node: "n1", Module: "web"}, Before: pkg("web", "1"), After: pkg("web", "1"), Refresh: true,
+				WaitsFor: []events.WaitFor{{StepName: events.StepName{Node: "n1", Module: "db"}, Notify: true}},
+			}
+			p.start("r", all+`,"retry":1}]}`, planned("all", "db", "n1"), web)
+			p.settle()
+			p.report("db", commands.OutcomeApplied, "n1")
+			p.report("web", commands.OutcomeApplyFailed, "n1")
+			p.pending("n1") // what it was told is owed yet
+			p.report("web", commands.OutcomeApplied, "n1")
+			p.finished("r", events.RolloutFinished{Done: 2})
+		},
 		"an end": func(p play) {
 			step := events.PlannedStep{Tier: "all", StepName: events.StepName{Node: "n1", Module: "web"}, Before: pkg("web", "1")}
 			p.start("r", all+`}]}`, step)

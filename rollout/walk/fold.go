@@ -169,7 +169,7 @@ func (s *State) stepBegun(r *rollout, f events.RolloutStepBegun, recorded time.T
 	s.change(st, pending)
 	s.free(r, st) // what the begin has taken is the step's now
 	st.hindrance = hindrance{}
-	st.attempt, st.begun, st.paused, st.notified = f.Attempt, recorded.UnixNano(), r.pausedUntil(recorded), 0
+	st.attempt, st.begun, st.paused = f.Attempt, recorded.UnixNano(), r.pausedUntil(recorded)
 	st.tier.queue = append(st.tier.queue, attempt{step: st, number: st.attempt})
 	if st.tier.limiter != nil {
 		st.tier.limiter.ReserveN(recorded, 1)
@@ -192,7 +192,10 @@ func (s *State) stepEnded(r *rollout, f events.RolloutStepEnded, recorded time.T
 	}
 	s.free(r, st)
 	st.hindrance = hindrance{}
-	st.ended, st.notified = recorded.UnixNano(), 0
+	st.ended = recorded.UnixNano()
+	if to == done {
+		st.notified = 0 // only a try that is done has served them
+	}
 	if f.Outcome == events.StepFailed || f.Outcome == events.StepUnknown {
 		st.spent++
 	}
