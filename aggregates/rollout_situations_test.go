@@ -250,6 +250,7 @@ func endSettings() map[string]setting {
 		"the last of its tier":                                       {},
 		"the last of all":                                            {plan: func(s *shape) { s.steps = s.steps[:1] }},
 		"the last of its tier, and that bakes":                       {plan: func(s *shape) { s.strategy.Tiers[0].Bake = "1m" }},
+		"the last of its tier, applied, and the gate is health":      {plan: func(s *shape) { s.strategy.Tiers[0].Gate = events.GateHealthy }},
 		"the last of its tier, and the next waits for approval":      {plan: func(s *shape) { s.strategy.Tiers[1].Approval = true }},
 		"skipped before it began, its node away: the policy is skip": as(events.StepSkipped, policy(events.OfflineSkip)),
 		"skipped before it began, its node away: the policy is wait": as(events.StepSkipped, policy(events.OfflineWait)),

@@ -217,8 +217,15 @@ func (o overlay) Step(n events.StepName) (Step, bool) {
 	return o.steps.Step(n)
 }
 
-// All gives every step that was recorded.
-func (o overlay) All(visit func(events.StepName, Step)) { o.steps.All(visit) }
+// All gives every step that was recorded, as it is by now.
+func (o overlay) All(visit func(events.StepName, Step)) {
+	o.steps.All(func(n events.StepName, s Step) {
+		if now, changed := o.put[n]; changed {
+			s = now
+		}
+		visit(n, s)
+	})
+}
 
 // Put keeps a step.
 func (o overlay) Put(n events.StepName, s Step) { o.put[n] = s }

@@ -124,6 +124,7 @@ func situations(begun, ended string) []Row {
 		{Running, "end-step", "the last of all", "step-ended, finished"},
 		{Running, "end-step", "the last of its tier, and that bakes", ended},
 		{Running, "end-step", "the last of its tier, and the next waits for approval", ended},
+		{Running, "end-step", "the last of its tier, applied, and the gate is health", ended},
 		{Paused, "end-step", "the last of its tier", ended},
 		{Running, "end-step", "skipped before it began, its node away: the policy is skip", onward},
 		{Running, "end-step", "skipped before it began, its node away: the policy is wait", refused + CodeNotAllowed},
