@@ -1,0 +1,191 @@
+package simulate
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"catenary/chain"
+	"catenary/es"
+	"catenary/events"
+	"catenary/rollout/plan"
+)
+
+// chart is what the chain's records say: what plans are made on, and what nodes are told.
+type chart struct {
+	nodes     map[string]chain.Node
+	modules   map[string]chain.Module
+	published map[string]chain.Published
+	// references gives what is published under a key.
+	references map[string]events.Reference
+	frozen     map[string]chain.Freeze
+	places     map[events.StepName]told
+	rollouts   map[string]*charted
+	order      []*charted
+}
+
+// told is what a node was last told of a module, and by which event; nothing stands where there is no version.
+type told struct {
+	source  uint64
+	version *events.Version
+	rollout string
+}
+
+// charted is a rollout.
+type charted struct {
+	id             string
+	planned, final bool
+	pending        int
+	tiers          []events.Tier
+	steps          []chain.Step
+}
+
+func newChart() *chart {
+	return &chart{
+		nodes: map[string]chain.Node{}, modules: map[string]chain.Module{}, published: map[string]chain.Published{}, references: map[string]events.Reference{},
+		frozen: map[string]chain.Freeze{}, places: map[events.StepName]told{}, rollouts: map[string]*charted{},
+	}
+}
+
+// take takes an event in.
+func (c *chart) take(e es.Event) {
+	key, err := es.UnescapeToken(e.Ref.Key)
+	if err != nil {
+		key = e.Ref.Key // one of several names
+	}
+	switch f := e.Data.(type) {
+	case events.NodeRegistered:
+		c.nodes[f.Node] = chain.Node{Node: f.Node, Labels: f.Labels, ManagedBy: f.ManagedBy, Registered: e.Recorded}
+	case events.NodeRelabelled:
+		n := c.nodes[key]
+		n.Labels = f.Labels
+		c.nodes[key] = n
+	case events.NodeRetired:
+		n := c.nodes[key]
+		n.Retired = e.Recorded
+		c.nodes[key] = n
+	case events.ModuleRegistered:
+		c.modules[f.Module] = chain.Module{Name: f.Module, Requires: f.Requires, Labels: f.Labels, Registered: e.Recorded}
+	case events.PublicationRecorded:
+		c.references[e.Ref.Key] = f.Reference
+		c.published[f.Reference.String()] = chain.Published{Reference: f.Reference, Module: f.Module, At: e.Recorded}
+	case events.PublicationVetoed:
+		c.veto(e.Ref.Key, &chain.Veto{Reason: f.Reason})
+	case events.PublicationVetoLifted:
+		c.veto(e.Ref.Key, nil)
+	case events.FreezeDeclared:
+		c.frozen[f.Name] = chain.Freeze{Name: f.Name, Selector: f.Selector, Window: f.Window, Declared: e.Recorded}
+	case events.FreezeLifted:
+		delete(c.frozen, key)
+	case events.AssignmentAssigned:
+		v := &events.Version{Reference: f.Reference, Build: f.Build, Commit: f.Commit}
+		c.places[events.StepName{Node: f.Node, Module: f.Module}] = told{source: e.Sequence, version: v, rollout: f.Rollout}
+	case events.AssignmentEnded:
+		c.places[events.StepName{Node: f.Node, Module: f.Module}] = told{source: e.Sequence, rollout: f.Rollout}
+	case events.Rollout:
+		c.rollout(e, key, f)
+	}
+}
+
+func (c *chart) veto(key string, v *chain.Veto) {
+	name := c.references[key].String()
+	p := c.published[name]
+	p.Vetoed = v
+	c.published[name] = p
+}
+
+func (c *chart) rollout(e es.Event, id string, fact events.Rollout) {
+	r := c.rollouts[id]
+	if r == nil {
+		r = &charted{id: id}
+		c.rollouts[id], c.order = r, append(c.order, r)
+	}
+	switch f := fact.(type) {
+	case events.RolloutPlanning:
+		if s, err := events.ParseStrategy(f.Strategy); err == nil {
+			r.tiers = s.Tiers
+		}
+	case events.RolloutStepsPlanned:
+		for _, p := range f.Steps {
+			r.steps = append(r.steps, chain.Step{Rollout: id, Tier: p.Tier, Node: p.Node, Module: p.Module, Before: p.Before, After: p.After, Refresh: p.Refresh})
+		}
+	case events.RolloutPlanned:
+		r.planned = true
+	case events.RolloutStepBegun:
+		r.step(f.StepName).Sent = e.Recorded
+		r.pending++
+	case events.RolloutStepEnded:
+		if f.From == "" {
+			r.pending--
+		}
+	case events.RolloutFinished, events.RolloutFailed, events.RolloutAborted, events.RolloutSuperseded:
+		r.final = true
+	case events.RolloutApproved, events.RolloutStarted, events.RolloutTierEntered, events.RolloutStepRetried, events.RolloutPaused,
+		events.RolloutResumed, events.RolloutReverted, events.RolloutBlocked:
+	}
+}
+
+func (r *charted) step(n events.StepName) *chain.Step {
+	at := slices.IndexFunc(r.steps, func(s chain.Step) bool { return s.Node == n.Node && s.Module == n.Module })
+	if at < 0 {
+		return &chain.Step{}
+	}
+	return &r.steps[at]
+}
+
+// whole gives a rollout in the form in which it is read.
+func (c *chart) whole(id string) chain.WholeRollout {
+	r := c.rollouts[id]
+	w := chain.WholeRollout{Rollout: chain.Rollout{ID: id}, All: r.steps}
+	for _, t := range r.tiers {
+		w.Tiers = append(w.Tiers, chain.TierNodes{Tier: chain.Tier{Name: t.Name, Policy: chain.Policy{Timeout: t.Timeout, Retry: t.Retry}}})
+	}
+	return w
+}
+
+// facts gives what a plan is made on.
+func (c *chart) facts() plan.Facts {
+	f := plan.Facts{Nodes: c.nodes, Modules: c.modules, Told: c.standing(), Published: c.published}
+	for _, name := range c.freezes() {
+		f.Freezes = append(f.Freezes, c.frozen[name])
+	}
+	return f
+}
+
+// standing gives what stands.
+func (c *chart) standing() map[events.StepName]events.Version {
+	list := map[events.StepName]events.Version{}
+	for n, t := range c.places {
+		if t.version != nil {
+			list[n] = *t.version
+		}
+	}
+	return list
+}
+
+func (c *chart) freezes() []string { return slices.Sorted(maps.Keys(c.frozen)) }
+
+// vetoed lists what is vetoed.
+func (c *chart) vetoed() []events.Reference {
+	var list []events.Reference
+	for _, name := range slices.Sorted(maps.Keys(c.published)) {
+		if p := c.published[name]; p.Vetoed != nil {
+			list = append(list, p.Reference)
+		}
+	}
+	return list
+}
+
+// other gives a version of a module that is not the one named.
+func other(v *events.Version, module string) events.Reference {
+	for n := 1; ; n++ {
+		if r := version(module, n); v == nil || !r.Equal(v.Reference) {
+			return r
+		}
+	}
+}
+
+// version gives a numbered version of a module.
+func version(module string, n int) events.Reference {
+	return events.Reference{Package: &events.Package{Name: module, Version: strconv.Itoa(n)}}
+}

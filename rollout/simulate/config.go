@@ -1,0 +1,60 @@
+package simulate
+
+import (
+	"time"
+
+	"catenary/aggregates"
+	"catenary/es"
+	"catenary/rollout/plan"
+	"catenary/rollout/simulate/check"
+	"catenary/rollout/walk"
+)
+
+// Config says which history to make.
+type Config struct {
+	Seed uint64
+	// Keep are the places of the deeds that are done; nil means all of them.
+	Keep []int
+	// Anew lets the engine that walks die whenever something has happened. The one that goes on has to ask for the same and give the same
+	// reasons.
+	Anew bool
+	// Parts are what is run.
+	Parts Parts
+}
+
+// Parts are what is run. The zero value is the real thing; a test puts something with a fault in its place.
+type Parts struct {
+	// Decide decides in the world's place.
+	Decide func(*aggregates.World, es.Command) ([]es.KeyedEvent, error)
+	// Fold changes what the writer's world and the engines take in; Recall what an engine takes in when it begins.
+	Fold, Recall func(es.Event) es.Event
+	// Walker changes a new engine.
+	Walker func(*walk.State) Walker
+	// Plan changes what is asked of the planner.
+	Plan func(plan.Request) plan.Request
+	// Unrenewed engines forget to renew their lease, Undated ones let their commands be done however late.
+	Unrenewed, Undated bool
+}
+
+// Walker is what the simulation asks of an engine: a [walk.State], or something around one.
+type Walker interface {
+	Apply(es.Event) error
+	Next(now time.Time) ([]walk.Action, time.Time)
+	Answered(a walk.Action, answer es.Answer, err error, now time.Time)
+	Blocked(id string, now time.Time) []walk.Blocked
+	SetAway(node string, since time.Time)
+	Lease() walk.Lease
+	Forget()
+	ToTakeBack() []string
+	HalfPlanned() []string
+}
+
+// Run is what became of a simulation.
+type Run struct {
+	Config  Config
+	Deeds   []Deed
+	History check.History
+}
+
+// Violations gives what is wrong with the history.
+func (r Run) Violations() []check.Violation { return check.All(r.History) }

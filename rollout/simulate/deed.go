@@ -1,0 +1,81 @@
+package simulate
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Deed is something that is done to a run: by people, to nodes, to engines, or to the bus. It says all of it, so a run may be had without it.
+type Deed struct {
+	At time.Duration
+	// What is one of the deeds below; A, B and C choose to what, among what is there by then.
+	What    string
+	A, B, C int
+}
+
+// String gives it for a person.
+func (d Deed) String() string { return fmt.Sprintf("%v %s %d %d %d", d.At, d.What, d.A, d.B, d.C) }
+
+// What may be done.
+const (
+	doPlan      = "plan"
+	doTakeBack  = "take back"
+	doRestore   = "restore"
+	doStart     = "start"
+	doApprove   = "approve"
+	doPause     = "pause"
+	doResume    = "resume"
+	doAbort     = "abort"
+	doSupersede = "supersede"
+	doSettle    = "settle"
+	doRetry     = "retry"
+	doAssign    = "assign"
+	doUnassign  = "unassign"
+	doRelabel   = "relabel"
+	doRetire    = "retire"
+	doFreeze    = "freeze"
+	doLift      = "lift"
+	doVeto      = "veto"
+	doLiftVeto  = "lift veto"
+	doVanish    = "vanish"
+	doCrash     = "crash"
+	doHang      = "hang"
+	doReopen    = "reopen"
+	doStorm     = "storm"
+)
+
+// frequent gives how often each deed is done, besides a first plan.
+func frequent() []string {
+	var list []string
+	for _, w := range []struct {
+		what string
+		of   int
+	}{
+		{doPlan, 14}, {doTakeBack, 3}, {doRestore, 3}, {doStart, 4}, {doApprove, 12}, {doPause, 6}, {doResume, 8}, {doAbort, 3}, {doSupersede, 1}, {doSettle, 6},
+		{doRetry, 6}, {doAssign, 6}, {doUnassign, 2}, {doRelabel, 3}, {doRetire, 1}, {doFreeze, 7}, {doLift, 5}, {doVeto, 6}, {doLiftVeto, 3}, {doVanish, 9},
+		{doCrash, 9}, {doHang, 7}, {doReopen, 3}, {doStorm, 6},
+	} {
+		for range w.of {
+			list = append(list, w.what)
+		}
+	}
+	return list
+}
+
+// deedsOf gives what is done in a run, in order.
+func deedsOf(seed uint64) []Deed {
+	chance := rand.New(rand.NewPCG(seed, 3))
+	often := frequent()
+	number := func() int { return int(chance.Int32()) }
+	list := []Deed{{At: time.Duration(1+chance.IntN(20)) * time.Second, What: doPlan, A: number(), B: number(), C: number()}}
+	for range 10 + chance.IntN(16) {
+		list = append(list, Deed{
+			At: time.Duration(chance.Int64N(int64(faulty/time.Millisecond*9/10))) * time.Millisecond, What: often[chance.IntN(len(often))], A: number(), B: number(), C: number(),
+		})
+	}
+	slices.SortStableFunc(list, func(a, b Deed) int { return cmp.Compare(a.At, b.At) })
+	return list
+}

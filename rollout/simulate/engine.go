@@ -1,0 +1,335 @@
+package simulate
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/errors"
+	"github.com/google/go-cmp/cmp"
+
+	"catenary/commands"
+	"catenary/es"
+	"catenary/rollout/plan"
+	"catenary/rollout/walk"
+)
+
+const (
+	// leaseTTL is how long an engine's lease holds, renewed three times meanwhile.
+	leaseTTL = 30 * time.Second
+	// missed is after how long without a word a node counts as away.
+	missed = 15 * time.Second
+	// mostSkew is how far an engine's clock may be from the writer's.
+	mostSkew = 2 * time.Second
+	// backAgain is after how long an engine tries again to take a rollout back.
+	backAgain = 30 * time.Second
+)
+
+// engine is a process that walks rollouts, as the real one does: it follows the events, holds a lease, and sends what its walker asks for.
+type engine struct {
+	*simulation
+	luck
+	seat string
+	// life counts its starts: what an earlier one was about to do is not done.
+	life   int
+	up     bool
+	asleep time.Time
+	walker Walker
+	skew   time.Duration
+	// heard is how many events have reached it, read how many it has taken in.
+	heard, read int
+	// wake is when it wants to look again.
+	wake time.Time
+	// backing holds the rollouts that it is about to take back, or has tried to.
+	backing map[string]bool
+	// cleared holds half-written plans that it gives up.
+	cleared map[string]bool
+}
+
+func (e *engine) holder() string { return fmt.Sprintf("%s.%d", e.seat, e.life) }
+
+func (e *engine) clock() time.Time { return e.now.Add(e.skew) }
+
+// later does something after a time, if the engine still lives then; one that hangs does it when it goes on.
+func (e *engine) later(d time.Duration, do func()) {
+	life := e.life
+	e.after(d, func() {
+		switch {
+		case e.life != life || !e.up:
+		case e.now.Before(e.asleep):
+			e.later(e.asleep.Sub(e.now), do)
+		default:
+			do()
+		}
+	})
+}
+
+// start starts it with nothing but the events.
+func (e *engine) start() {
+	e.life++
+	e.up, e.asleep, e.wake = true, time.Time{}, time.Time{}
+	e.heard, e.read, e.skew = len(e.ledger.Events), 0, 0
+	e.backing, e.cleared = map[string]bool{}, map[string]bool{}
+	if !e.quiet {
+		e.skew = e.span(-mostSkew, mostSkew)
+	}
+	e.walker = e.newWalker()
+	e.later(e.span(time.Millisecond, time.Second), e.catchUp)
+	e.later(e.span(time.Millisecond, time.Second), e.lease)
+	for _, a := range e.agents {
+		if a.gone {
+			e.later(missed, func() { e.miss(a) })
+		}
+	}
+}
+
+func (e *engine) newWalker() Walker {
+	w := walk.New(walk.Config{Registry: e.registry})
+	if e.config.Parts.Walker != nil {
+		return e.config.Parts.Walker(w)
+	}
+	return w
+}
+
+func (e *engine) crash(down time.Duration) {
+	if !e.up {
+		return
+	}
+	e.up = false
+	e.after(down, func() {
+		if !e.up {
+			e.start()
+		}
+	})
+}
+
+// hang stops it without ending it.
+func (e *engine) hang(d time.Duration) { e.asleep = e.now.Add(d) }
+
+func (e *engine) calm() {
+	e.asleep, e.skew = time.Time{}, 0
+	if !e.up {
+		e.start()
+		return
+	}
+	e.later(0, e.catchUp)
+}
+
+// hears says that events are stored: they reach the engine in their order, some of them late.
+func (e *engine) hears(upTo int) {
+	d := e.span(time.Millisecond, 10*time.Millisecond)
+	if !e.quiet && e.percent(2) {
+		d = e.span(time.Millisecond, 3*time.Second)
+	}
+	e.later(d, func() {
+		if upTo > e.heard {
+			e.heard = upTo
+			e.catchUp()
+		}
+	})
+}
+
+// catchUp takes in what has reached it, and looks.
+func (e *engine) catchUp() {
+	led := e.leads()
+	beginning := e.read == 0
+	for ; e.read < e.heard; e.read++ {
+		if err := e.walker.Apply(e.folded(e.ledger.Events[e.read], beginning)); err != nil {
+			e.fail(err)
+			return
+		}
+	}
+	if e.leads() && !led {
+		e.walker.Forget()
+	}
+	if e.config.Anew && e.leads() {
+		e.anew()
+	}
+	e.look()
+}
+
+func (e *engine) folded(ev es.Event, beginning bool) es.Event {
+	if fold := e.config.Parts.Fold; fold != nil {
+		ev = fold(ev)
+	}
+	if recall := e.config.Parts.Recall; recall != nil && beginning {
+		ev = recall(ev)
+	}
+	return ev
+}
+
+// leads says whether it has the lease, as far as it has read.
+func (e *engine) leads() bool { return e.walker.Lease().Holder == e.holder() }
+
+// busy says whether it knows of something that is to be done yet.
+func (e *engine) busy() bool {
+	return e.read < len(e.ledger.Events) || slices.ContainsFunc(e.walker.ToTakeBack(), func(id string) bool { return e.history.Kept[id] == "" })
+}
+
+// lease renews the lease, or tries to take it.
+func (e *engine) lease() {
+	e.later(leaseTTL/3, e.lease)
+	if !e.leads() {
+		e.send(command{Payload: commands.TakeLease{Name: commands.EngineLease, Holder: e.holder(), TTL: leaseTTL.String()}, actor: e.seat}, nil)
+		return
+	}
+	if !e.config.Parts.Unrenewed {
+		e.send(command{Payload: commands.RenewLease{Name: commands.EngineLease, Holder: e.holder()}, actor: e.seat}, nil)
+	}
+}
+
+// look lets it look once, and sends what it asks for.
+func (e *engine) look() {
+	if !e.leads() {
+		return
+	}
+	actions, again := e.walker.Next(e.clock())
+	for _, a := range actions {
+		e.act(a)
+	}
+	if !again.IsZero() {
+		e.lookAt(again.Add(-e.skew))
+	}
+	e.planBack()
+}
+
+// lookAt lets it look again at a moment.
+func (e *engine) lookAt(at time.Time) {
+	if !e.wake.IsZero() && !at.Before(e.wake) && e.wake.After(e.now) {
+		return
+	}
+	e.wake = at
+	e.later(max(time.Millisecond, at.Sub(e.now)), func() {
+		if e.wake.Equal(at) {
+			e.wake = time.Time{}
+			e.look()
+		}
+	})
+}
+
+// act sends a command that the walker asks for.
+func (e *engine) act(a walk.Action) {
+	walker, life := e.walker, e.life
+	e.send(e.command(a.Payload), func(answer es.Answer, err error) {
+		e.later(0, func() {
+			if e.life == life && e.walker == walker {
+				walker.Answered(a, answer, err, e.clock())
+				e.look()
+			}
+		})
+	})
+}
+
+// command is one of this engine: under its fence, and not to be done when the engine has given it up.
+func (e *engine) command(p es.Payload) command {
+	c := command{Payload: p, actor: e.seat, fence: e.walker.Lease().Fence}
+	if !e.config.Parts.Undated {
+		c.deadline = e.clock().Add(timely)
+	}
+	return c
+}
+
+// miss notes that a node has not been heard of.
+func (e *engine) miss(a *agent) {
+	if a.gone {
+		e.walker.SetAway(a.name, a.since)
+		e.look()
+	}
+}
+
+// planBack takes rollouts back that have failed and are to be taken back automatically, and gives up plans that were begun and not ended.
+func (e *engine) planBack() {
+	for _, id := range e.walker.HalfPlanned() {
+		if !e.cleared[id] {
+			e.cleared[id] = true
+			e.later(backAgain, func() { // it may be under way yet
+				delete(e.cleared, id)
+				if slices.Contains(e.walker.HalfPlanned(), id) && e.leads() {
+					e.send(e.command(commands.AbortRollout{ID: id, Reason: "its plan was never written to its end"}), nil)
+				}
+			})
+		}
+	}
+	for _, id := range e.walker.ToTakeBack() {
+		if !e.backing[id] {
+			e.backing[id] = true
+			e.later(e.span(time.Millisecond, time.Second), func() { e.back(id) })
+		}
+	}
+}
+
+// back plans a rollout back and writes the plan down.
+func (e *engine) back(id string) {
+	again := func() {
+		e.later(backAgain, func() {
+			delete(e.backing, id)
+			e.look()
+		})
+	}
+	undo, strategy, err := plan.Undone(e.chart.whole(id))
+	if err != nil {
+		e.history.Kept[id] = err.Error()
+		again()
+		return
+	}
+	p, err := e.plan(plan.Request{ID: fmt.Sprintf("%s-back-%d", id, e.plans), Strategy: strategy, Reason: "it has failed", Reverts: id, Undo: undo})
+	switch {
+	case err != nil:
+		e.fail(err)
+		return
+	case len(p.Steps) == 0:
+		e.history.Kept[id] = fmt.Sprintf("%d places can't be taken back", len(p.LeftOut))
+		again()
+		return
+	}
+	delete(e.history.Kept, id)
+	again()
+	e.write(p, func(payload es.Payload, answered func(es.Answer, error)) {
+		if e.up && e.leads() {
+			e.send(e.command(payload), answered)
+		}
+	}, nil)
+}
+
+// anew lets the engine die and another one go on, which has to be the same.
+func (e *engine) anew() {
+	fresh := e.newWalker()
+	for _, ev := range e.ledger.Events[:e.read] {
+		if err := fresh.Apply(e.folded(ev, true)); err != nil {
+			e.fail(err)
+			return
+		}
+	}
+	for _, a := range e.agents {
+		if a.gone && e.now.Sub(a.since) >= missed {
+			fresh.SetAway(a.name, a.since)
+			e.walker.SetAway(a.name, a.since)
+		}
+	}
+	e.walker.Forget()
+	for _, r := range e.chart.order {
+		if diff := cmp.Diff(fresh.Blocked(r.id, e.clock()), e.walker.Blocked(r.id, e.clock())); diff != "" {
+			e.fail(errors.Newf("reasons of %s (-another engine +this one):\n%s", r.id, diff))
+			return
+		}
+	}
+	due, _ := fresh.Next(e.clock())
+	mine, _ := e.walker.Next(e.clock())
+	if diff := cmp.Diff(said(due), said(mine)); diff != "" {
+		e.fail(errors.Newf("due (-another engine +this one):\n%s", diff))
+		return
+	}
+	fresh.Forget()
+	e.walker, e.wake = fresh, time.Time{}
+}
+
+func said(list []walk.Action) []string {
+	var texts []string
+	for _, a := range list {
+		body, err := json.Marshal(a.Payload)
+		texts = append(texts, fmt.Sprintf("%s %s %s %v", a.Payload.Ref(), a.Payload.Verb(), body, err))
+	}
+	slices.Sort(texts)
+	return texts
+}

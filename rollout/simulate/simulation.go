@@ -1,0 +1,215 @@
+package simulate
+
+import (
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/errors"
+
+	"catenary/commands"
+	"catenary/es"
+	"catenary/events"
+	"catenary/rollout/plan"
+	"catenary/rollout/simulate/check"
+	"catenary/rollout/stage"
+)
+
+// Lengths of the parts of a run.
+const (
+	// faulty is how long everything goes wrong that can.
+	faulty = 15 * time.Minute
+	// settling is how long everything may take without faults: the longest time a step has, tries and freezes included.
+	settling = 45 * time.Minute
+	// helping is how often people look at what stands in the way, every so often.
+	helping    = 90
+	helpsEvery = 30 * time.Second
+	// mostEvents bounds what happens in a run: an engine that asks for ever turns in a circle.
+	mostEvents = 300_000
+)
+
+// person is the actor of all people.
+const person = "ann"
+
+// simulation is a run under way.
+type simulation struct {
+	timeline
+	config   Config
+	lucks    map[string]luck
+	ledger   *stage.Ledger
+	registry *es.Registry
+	chart    *chart
+	fleet    fleet
+	engines  []*engine
+	agents   []*agent
+	history  check.History
+	// storm is until when the bus is bad; quiet says that there are no faults any more.
+	storm time.Time
+	quiet bool
+	sent  int
+	plans int
+	err   error
+}
+
+// Do makes a history. It gives errors for faults of what is run that are no matter of a history, such as an event that can't be folded.
+func Do(c Config) (Run, error) {
+	deeds := deedsOf(c.Seed)
+	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	s := &simulation{
+		timeline: timeline{now: start}, config: c, lucks: map[string]luck{}, chart: newChart(), registry: events.Registry(), fleet: fleetOf(c.Seed),
+		history: check.History{Fences: map[string]uint64{}, Engines: map[string]bool{}, Waiting: map[string][]check.Reason{}, Kept: map[string]string{}, Lease: leaseTTL},
+	}
+	var err error
+	if s.ledger, err = stage.NewLedger(start); err != nil {
+		return Run{}, err
+	}
+	s.ledger.Decide, s.ledger.Fold = c.Parts.Decide, c.Parts.Fold
+	s.settle()
+	for i, d := range deeds {
+		if c.Keep == nil || slices.Contains(c.Keep, i) {
+			s.after(d.At, func() { s.do(d) })
+		}
+	}
+	s.until(start.Add(faulty), nil)
+	s.calm()
+	s.history.Quiet = s.now
+	s.until(s.now.Add(settling), s.over)
+	s.history.Settled = s.now
+	s.explain()
+	for range helping {
+		if s.over() {
+			break
+		}
+		s.help()
+		s.until(s.now.Add(helpsEvery), nil)
+	}
+	s.history.Events = s.ledger.Events
+	return Run{Config: c, Deeds: deeds, History: s.history}, s.err
+}
+
+// fail ends the run.
+func (s *simulation) fail(err error) {
+	if s.err == nil {
+		s.err = errors.Wrapf(err, "seed %d, after %d events", s.config.Seed, len(s.ledger.Events))
+	}
+}
+
+// until lets things happen up to a moment, or until all is over.
+func (s *simulation) until(end time.Time, over func() bool) {
+	const between = 16 // of two questions whether all is over
+	for n := 1; s.err == nil && s.next(end); n++ {
+		if over != nil && n%between == 0 && over() {
+			return
+		}
+		if n > mostEvents {
+			s.fail(errors.Newf("it never comes to rest: %d things have happened by %v", n, s.now))
+		}
+	}
+}
+
+// settle lets there be a fleet, and the engines start.
+func (s *simulation) settle() {
+	for _, p := range s.fleet.settle() {
+		s.sent++
+		s.decide(es.Command{ID: "s" + p.Ref().String() + p.Verb(), Ref: p.Ref(), Verb: p.Verb(), Data: p, Actor: person})
+	}
+	for _, n := range s.fleet.nodes {
+		s.agents = append(s.agents, newAgent(s, n))
+	}
+	for _, seat := range []string{"engine-a", "engine-b"} {
+		e := &engine{simulation: s, luck: s.luckOf(seat), seat: seat}
+		s.engines = append(s.engines, e)
+		s.history.Engines[seat] = true
+		e.start()
+	}
+}
+
+// calm lets the faults stop.
+func (s *simulation) calm() {
+	s.quiet = true
+	for _, e := range s.engines {
+		e.calm()
+	}
+	for _, a := range s.agents {
+		a.calm()
+	}
+}
+
+// over says whether every rollout is final and nothing is under way.
+func (s *simulation) over() bool {
+	for _, r := range s.chart.order {
+		if !r.final || r.pending > 0 {
+			return false
+		}
+	}
+	e, ok := s.walking()
+	return ok && !e.busy()
+}
+
+// walking gives the engine that walks.
+func (s *simulation) walking() (*engine, bool) {
+	at := slices.IndexFunc(s.engines, func(e *engine) bool { return e.up && e.leads() })
+	if at < 0 {
+		return nil, false
+	}
+	return s.engines[at], true
+}
+
+// explain keeps why each rollout does not move.
+func (s *simulation) explain() {
+	e, ok := s.walking()
+	if !ok {
+		return
+	}
+	for _, r := range s.chart.order {
+		for _, b := range e.walker.Blocked(r.id, s.now) {
+			s.history.Waiting[r.id] = append(s.history.Waiting[r.id], check.Reason{
+				Tier: b.Tier, StepName: events.StepName{Node: b.Node, Module: b.Module}, Reason: b.Reason,
+			})
+		}
+	}
+}
+
+// help lets people take away what stands in the way.
+func (s *simulation) help() {
+	for _, name := range s.chart.freezes() {
+		s.ask(commands.LiftFreeze{Name: name})
+	}
+	for _, ref := range s.chart.vetoed() {
+		s.ask(commands.LiftVeto{Reference: ref})
+	}
+	e, walks := s.walking()
+	for _, r := range s.chart.order {
+		switch {
+		case r.final:
+			continue
+		case !r.planned:
+			s.ask(commands.AbortRollout{ID: r.id, Reason: "nobody writes it down to its end"})
+			continue
+		}
+		s.ask(commands.ApproveRollout{ID: r.id})
+		s.ask(commands.StartRollout{ID: r.id})
+		s.ask(commands.ResumeRollout{ID: r.id})
+		if !walks {
+			continue
+		}
+		for _, b := range e.walker.Blocked(r.id, s.now) {
+			switch b.Reason {
+			case events.HoldStale, "node-retired", "node-external", "still-required":
+				s.ask(commands.SettleStep{ID: r.id, StepName: events.StepName{Node: b.Node, Module: b.Module}, Outcome: events.StepSkipped, Reason: b.Reason})
+			}
+		}
+	}
+}
+
+// ask sends what a person wants, who does not look at the answer.
+func (s *simulation) ask(p es.Payload) { s.send(command{Payload: p, actor: person}, nil) }
+
+// make plans on what is known now.
+func (s *simulation) plan(r plan.Request) (plan.Plan, error) {
+	s.plans++
+	r.Now, r.AllowMissing = s.now, true
+	if s.config.Parts.Plan != nil {
+		r = s.config.Parts.Plan(r)
+	}
+	return plan.Make(s.chart.facts(), r)
+}
