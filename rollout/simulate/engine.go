@@ -11,6 +11,7 @@ import (
 
 	"catenary/commands"
 	"catenary/es"
+	"catenary/events"
 	"catenary/rollout/plan"
 	"catenary/rollout/walk"
 )
@@ -133,8 +134,9 @@ func (e *engine) hears(upTo int) {
 // catchUp takes in what has reached it, and looks.
 func (e *engine) catchUp() {
 	led := e.leads()
-	beginning := e.read == 0
+	beginning, moved := e.read == 0, false
 	for ; e.read < e.heard; e.read++ {
+		moved = moved || e.ledger.Events[e.read].Ref.Aggregate != events.AggregateLease
 		if err := e.walker.Apply(e.folded(e.ledger.Events[e.read], beginning)); err != nil {
 			e.fail(err)
 			return
@@ -143,8 +145,9 @@ func (e *engine) catchUp() {
 	if e.leads() && !led {
 		e.walker.Forget()
 	}
-	if e.config.Anew && e.leads() {
+	if e.config.Anew && moved && led && e.leads() {
 		e.anew()
+		return
 	}
 	e.look()
 }
@@ -292,7 +295,7 @@ func (e *engine) back(id string) {
 	}, nil)
 }
 
-// anew lets the engine die and another one go on, which has to be the same.
+// anew lets the engine die, whatever it has asked for, and another one go on, which has to be the same.
 func (e *engine) anew() {
 	fresh := e.newWalker()
 	for _, ev := range e.ledger.Events[:e.read] {
@@ -302,10 +305,12 @@ func (e *engine) anew() {
 		}
 	}
 	for _, a := range e.agents {
+		since := time.Time{}
 		if a.gone && e.now.Sub(a.since) >= missed {
-			fresh.SetAway(a.name, a.since)
-			e.walker.SetAway(a.name, a.since)
+			since = a.since
 		}
+		fresh.SetAway(a.name, since) // no event says who is away
+		e.walker.SetAway(a.name, since)
 	}
 	e.walker.Forget()
 	for _, r := range e.chart.order {
@@ -320,8 +325,14 @@ func (e *engine) anew() {
 		e.fail(errors.Newf("due (-another engine +this one):\n%s", diff))
 		return
 	}
-	fresh.Forget()
-	e.walker, e.wake = fresh, time.Time{}
+	before := e.holder()
+	e.start()
+	for _, p := range []es.Payload{
+		commands.ReleaseLease{Name: commands.EngineLease, Holder: before}, commands.TakeLease{Name: commands.EngineLease, Holder: e.holder(), TTL: leaseTTL.String()},
+	} {
+		e.sent++
+		e.decide(es.Command{ID: fmt.Sprintf("c%d", e.sent), Ref: p.Ref(), Verb: p.Verb(), Data: p, Actor: e.seat})
+	}
 }
 
 func said(list []walk.Action) []string {

@@ -5,7 +5,7 @@ import (
 )
 
 // mostRuns bounds what making a run smaller may take.
-const mostRuns = 400
+const mostRuns = 60
 
 // Shrink gives a run of fewer deeds in which the same rule is violated, or the same one. It gives the errors of [Do] for the run as it is.
 func Shrink(c Config, rule string) (Config, error) {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"catenary/rollout/simulate"
 )
 
@@ -33,21 +35,55 @@ func command(c simulate.Config) string {
 // TestSeeds runs many histories: nothing that must not be may be in any of them.
 func TestSeeds(t *testing.T) {
 	t.Parallel()
-	began := time.Now()
-	events := 0
-	for seed := *from; seed < *from+*seeds; seed++ {
-		c := simulate.Config{Seed: seed}
-		r, err := simulate.Do(c)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, command(c))
-		}
-		events += len(r.History.Events)
-		if found := r.Violations(); len(found) > 0 {
-			smaller, err := simulate.Shrink(c, found[0].Rule)
-			t.Fatalf("%v\n%d more; %s\nsmaller: %s (%v)", found[0], len(found)-1, command(c), command(smaller), err)
-		}
+	const lanes = 4
+	for lane := range uint64(lanes) {
+		t.Run(fmt.Sprintf("lane %d", lane), func(t *testing.T) {
+			t.Parallel()
+			began, n, events := time.Now(), 0, 0
+			for seed := *from + lane; seed < *from+*seeds; seed += lanes {
+				n++
+				events += len(right(t, simulate.Config{Seed: seed}).History.Events)
+			}
+			t.Logf("%d histories of %d events in %v", n, events, time.Since(began))
+		})
 	}
-	t.Logf("%d histories of %d events in %v", *seeds, events, time.Since(began))
+}
+
+// right makes a history in which nothing may be that must not be.
+func right(t *testing.T, c simulate.Config) simulate.Run {
+	t.Helper()
+	r, err := simulate.Do(c)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, command(c))
+	}
+	if found := r.Violations(); len(found) > 0 {
+		smaller, err := simulate.Shrink(c, found[0].Rule)
+		t.Fatalf("%v\n%d more; %s\nsmaller: %s (%v)", found[0], len(found)-1, command(c), command(smaller), err)
+	}
+	return r
+}
+
+// TestEngineDiesAtEveryEvent lets the engine that walks die whenever it has heard of something. The next one knows nothing but the events, and
+// has to ask for the same and give the same reasons.
+func TestEngineDiesAtEveryEvent(t *testing.T) {
+	t.Parallel()
+	const runs = 40
+	for seed := *from; seed < *from+runs; seed++ {
+		right(t, simulate.Config{Seed: seed, Anew: true})
+	}
+}
+
+// TestSameSeedSameHistory makes a history twice.
+func TestSameSeedSameHistory(t *testing.T) {
+	t.Parallel()
+	const seed = 1276
+	one, other := right(t, simulate.Config{Seed: seed}), right(t, simulate.Config{Seed: seed})
+	if diff := cmp.Diff(one.History, other.History); diff != "" {
+		t.Errorf("the second history differs (-first +second):\n%s", diff)
+	}
+	if len(one.History.Events) == 0 || len(one.History.Told) == 0 {
+		t.Error("nothing has happened")
+	}
 }
 
 func TestReplay(t *testing.T) {

@@ -63,6 +63,9 @@ func Do(c Config) (Run, error) {
 		return Run{}, err
 	}
 	s.ledger.Decide, s.ledger.Fold = c.Parts.Decide, c.Parts.Fold
+	if c.Anew {
+		s.history.Lease = 0 // it changes hands all the time
+	}
 	s.settle()
 	for i, d := range deeds {
 		if c.Keep == nil || slices.Contains(c.Keep, i) {

@@ -8,6 +8,7 @@ import (
 	"catenary/commands"
 	"catenary/es"
 	"catenary/events"
+	"catenary/rollout/walk"
 )
 
 func TestTiersAreWalked(t *testing.T) {
@@ -314,6 +315,28 @@ func TestPolicies(t *testing.T) {
 			p.pending("n1")
 			p.report("web", commands.OutcomeRemoved, "n1")
 			p.finished("r", events.RolloutFinished{Done: 1})
+		},
+		"an end on a node that is retired": func(p play) {
+			step := events.PlannedStep{Tier: "all", StepName: events.StepName{Node: "n1", Module: "web"}, Before: pkg("web", "1")}
+			ends := 1
+			p.plan("r", all+`}]}`, step)
+			p.do(commands.RetireNode{Node: "n1", Confirm: &ends}, commands.StartRollout{ID: "r"})
+			p.settle()
+			p.pending()
+			p.reason("r", "n1", walk.HoldRetired)
+		},
+		"what is refused again and again is said once": func(p play) {
+			p.do(commands.RegisterModule{ModuleSpec: events.ModuleSpec{Module: "site", Requires: []string{"web"}}},
+				commands.RecordPublication{Reference: pkg("site", "1").Reference, Module: "site"}, commands.Assign{Node: "n1", Module: "site", Reference: pkg("site", "1").Reference})
+			p.start("r", all+`}]}`, events.PlannedStep{Tier: "all", StepName: events.StepName{Node: "n1", Module: "web"}, Before: pkg("web", "1")})
+			for range 20 {
+				p.wait(30 * time.Second)
+			}
+			p.reason("r", "n1", "still-required")
+			if n := p.count(events.TypeRolloutBlocked); n != 1 || len(p.Refused) < 2 {
+				p.Errorf("after %d refusals it is said %d times", len(p.Refused), n)
+			}
+			p.Refused = nil
 		},
 		"merges are released": func(p play) {
 			p.do(commands.HoldMerge{Repository: "git", Branch: "main", Commit: "c1", Waiting: "not planned"})

@@ -63,7 +63,7 @@ func (l *look) blocked(r *rollout) []Blocked {
 			}
 		}
 		if r.hindrance.holds(l.now) {
-			add(verdict{reason: r.code, words: func() string { return r.message }, until: r.hindrance.ends()}, nil, events.StepName{})
+			add(verdict{reason: r.code, words: func() string { return r.message }}, nil, events.StepName{})
 		}
 	case final:
 	}

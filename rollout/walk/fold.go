@@ -315,8 +315,15 @@ func (st *step) leave() {
 	st.place.steps = slices.DeleteFunc(st.place.steps, func(o *step) bool { return o == st })
 }
 
-// digest stands for what was said to block a rollout.
+// digest stands for what was said to block a rollout. When a limit lets the next step begin is no part of it: that is counted in fractions of
+// nanoseconds, and comes out a little different each time.
 func digest(holds []events.Hold) string {
+	holds = slices.Clone(holds)
+	for i := range holds {
+		if holds[i].Reason == events.HoldLimit {
+			holds[i].Until = time.Time{}
+		}
+	}
 	text, err := json.Marshal(holds)
 	if err != nil {
 		return ""

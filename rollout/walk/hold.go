@@ -27,7 +27,8 @@ type verdict struct {
 func (l *look) consider(st *step) verdict {
 	r, t := st.rollout, st.tier
 	if st.hindrance.holds(l.now) {
-		return verdict{reason: st.code, words: func() string { return st.message }, due: st.hindrance.ends(), until: st.hindrance.ends()}
+		// When to ask again is no end of it: told as one, it would be a new reason each time.
+		return verdict{reason: st.code, words: func() string { return st.message }, due: st.hindrance.ends()}
 	}
 	for _, o := range st.place.steps {
 		if o != st && o.asked.begins {
@@ -38,7 +39,7 @@ func (l *look) consider(st *step) verdict {
 	ours := st.place.rollout == r.id
 	right := same(st.place.at, st.after)
 	switch {
-	case n.known && !n.external && right && !st.refresh && !ours:
+	case n.known && !n.retired && !n.external && right && !st.refresh && !ours:
 		return verdict{payload: beginStep(r, st)} // the writer sees that it is right already, and tells nobody
 	case st.refresh && st.notified == 0:
 		return verdict{payload: endStep(r, st, events.StepResult{Outcome: events.StepSkipped, Reason: "nothing that it waits for has changed"})}

@@ -82,11 +82,16 @@ func (j *judge) bounded(r *rollout, t *tier) {
 // holding counts the steps under way that hold a semaphore, of all rollouts.
 func (m *model) holding(semaphore string) (n int) {
 	for _, r := range m.order {
-		for _, t := range r.tiers {
-			for _, text := range t.Semaphores {
-				if id, _, err := events.ParseSemaphore(text); err == nil && id == semaphore {
-					n += r.count(t.Name, events.StepPending)
-				}
+		n += r.holding(semaphore)
+	}
+	return n
+}
+
+func (r *rollout) holding(semaphore string) (n int) {
+	for _, t := range r.tiers {
+		for _, text := range t.Semaphores {
+			if id, _, err := events.ParseSemaphore(text); err == nil && id == semaphore {
+				n += r.count(t.Name, events.StepPending)
 			}
 		}
 	}

@@ -18,7 +18,7 @@ type History struct {
 	Told []Told
 	// Engines names the actors that walk rollouts.
 	Engines map[string]bool
-	// Lease is how long the engine's lease holds without renewal.
+	// Lease is how long the engine's lease holds without renewal; zero where holders die all the time.
 	Lease time.Duration
 	// Quiet is when the faults stopped, Settled when everything had had the time that it may take without them. Nobody helps between the two.
 	Quiet, Settled time.Time
@@ -144,8 +144,10 @@ func (j *judge) walked(e es.Event, fact events.Rollout) {
 		j.finished(e, r)
 	case events.RolloutFailed:
 		j.failed(r)
+	case events.RolloutBlocked:
+		j.blocked(r, f)
 	case events.RolloutPlanning, events.RolloutStepsPlanned, events.RolloutPlanned, events.RolloutApproved, events.RolloutStarted,
 		events.RolloutStepRetried, events.RolloutPaused, events.RolloutResumed, events.RolloutAborted, events.RolloutSuperseded,
-		events.RolloutReverted, events.RolloutBlocked:
+		events.RolloutReverted:
 	}
 }

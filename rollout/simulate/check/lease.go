@@ -17,7 +17,7 @@ func (j *judge) fenced(e es.Event) {
 
 // taken demands that nobody loses the lease who is there and can renew it.
 func (j *judge) taken(e es.Event, f events.LeaseTaken) {
-	if quiet := j.history.Quiet; !quiet.IsZero() && e.Recorded.After(quiet.Add(2*j.history.Lease)) {
+	if quiet := j.history.Quiet; j.history.Lease > 0 && !quiet.IsZero() && e.Recorded.After(quiet.Add(2*j.history.Lease)) {
 		j.say("lease-kept", "%s takes the lease, and its holder was there", f.Holder)
 	}
 }

@@ -44,6 +44,8 @@ type rollout struct {
 	// failed says that it is final because too much has failed, reverted which rollout takes it back.
 	failed   bool
 	reverted string
+	// said is what was last said to block it; empty when something has moved since.
+	said string
 }
 
 // span is a stretch of time; one that lasts has no end.
@@ -228,6 +230,7 @@ func (m *model) rollout(e es.Event, fact events.Rollout) {
 	if r == nil {
 		return
 	}
+	r.said = ""
 	switch f := fact.(type) {
 	case events.RolloutStepsPlanned:
 		for _, p := range f.Steps {
@@ -265,7 +268,9 @@ func (m *model) rollout(e es.Event, fact events.Rollout) {
 		r.status = final
 	case events.RolloutReverted:
 		r.reverted = f.By
-	case events.RolloutPlanning, events.RolloutBlocked:
+	case events.RolloutBlocked:
+		r.said = words(f)
+	case events.RolloutPlanning:
 	}
 }
 

@@ -75,6 +75,8 @@ func (j *judge) so(r *rollout, w Reason) (root, so bool) {
 			so = so || j.holds(z, s.StepName, j.history.Settled)
 		}
 		return true, so
+	case events.HoldSemaphore:
+		return j.semaphore(r.tier(w.Tier))
 	case "node-retired":
 		n := j.nodes[s.Node]
 		return true, n == nil || n.retired
@@ -85,6 +87,21 @@ func (j *judge) so(r *rollout, w Reason) (root, so bool) {
 		return true, s.After == nil
 	}
 	return false, true // it passes by itself, and can't be the last word
+}
+
+// semaphore says whether a tier has to wait for one of its semaphores, and whether that is held by what somebody has paused.
+func (j *judge) semaphore(t *tier) (held, so bool) {
+	for _, text := range t.Semaphores {
+		id, count, err := events.ParseSemaphore(text)
+		if err != nil || j.holding(id) < count {
+			continue
+		}
+		so = true
+		for _, r := range j.order {
+			held = held || r.status == paused && r.holding(id) > 0
+		}
+	}
+	return held, so
 }
 
 // ended demands that in the end, when all that stood in the way is gone, everything is at its end.

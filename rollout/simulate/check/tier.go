@@ -1,6 +1,8 @@
 package check
 
 import (
+	"fmt"
+
 	"catenary/es"
 	"catenary/events"
 )
@@ -19,6 +21,25 @@ func (j *judge) final(r *rollout, fact events.Rollout) {
 		}
 	}
 	j.say("final", "rollout %s is final, and %T follows", r.id, fact)
+}
+
+// blocked demands that the same is not said again while nothing moves.
+func (j *judge) blocked(r *rollout, f events.RolloutBlocked) {
+	if said := words(f); said == r.said {
+		j.say("said-once", "rollout %s is said to be blocked as before: %s", r.id, said)
+	}
+}
+
+// words gives what is said, but for when it ends: a freeze that is declared anew ends at another time.
+func words(f events.RolloutBlocked) string {
+	text := ""
+	for _, h := range f.Holds {
+		text += fmt.Sprintf("%s %s %v %d %s; ", h.Reason, h.Tier, h.Steps, h.Count, h.WaitsFor)
+		if h.Reason == events.HoldFrozen {
+			text += h.Until.String()
+		}
+	}
+	return text
 }
 
 // entered demands that a tier is entered in its turn, when the one before is through.
