@@ -7,11 +7,14 @@ TEST_TIMEOUT := 4m
 FUZZ_TIME    := 10s
 # Shortest time for one benchmark: long enough that the ratios of two runs agree.
 BENCH_TIME   := 1s
+# How many histories of rollouts to simulate, and from which seed.
+SEEDS        := 20000
+FROM         := 1
 # Flags of the program that measures the chain, such as -rows 'import' or -runs 9.
 BENCH_FLAGS  :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race lint verify bench microbench fuzz
+.PHONY: help run build test simulate race lint verify bench microbench fuzz
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1	\2/p' Makefile | while IFS='	' read -r target line; do printf '  make %-10s %s\n' "$$target" "$$line"; done
@@ -24,6 +27,9 @@ build: ## build the binaries into bin/
 
 test: ## run all tests
 	$(GO) test -timeout $(TEST_TIMEOUT) ./...
+
+simulate: ## let SEEDS rollout histories run from seed FROM, and judge each (as SEEDS=100000)
+	$(GO) test -count=1 -timeout 0 -run 'TestSeeds' -v ./rollout/simulate -seeds $(SEEDS) -from $(FROM)
 
 race: ## run all tests under the race detector
 	CGO_ENABLED=1 $(GO) test -race -timeout 10m ./...

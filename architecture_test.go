@@ -104,6 +104,9 @@ var importTable = []row{
 	{dir: "rollout/walk", imports: []string{"commands", "events", "es"}, pure: true},
 	// The writer's decisions and the engine's beside each other, without a bus.
 	{dir: "rollout/stage", imports: []string{"aggregates", "rollout/walk", "internal/hammer", "commands", "events", "es"}, harness: true},
+	// What becomes of rollouts when everything goes wrong. Who judges it knows neither the deciders nor the engine.
+	{dir: "rollout/simulate", imports: []string{"aggregates", "chain", "commands", "events", "es", "rollout/plan", "rollout/stage", "rollout/walk", "rollout/simulate/check"}, harness: true},
+	{dir: "rollout/simulate/check", imports: []string{"events", "es"}, harness: true, pure: true},
 	{dir: "rollout/plan", imports: []string{"chain", "commands", "events", "es", "rollout/strategy"}},
 	{dir: "agent", imports: []string{"agent/driver", "agent/process", "chain", "events", "commands", "es", "es/dispatch", "internal/topology"}, bus: busFiles},
 	{dir: "agent/artifacts"},

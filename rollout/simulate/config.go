@@ -13,7 +13,7 @@ import (
 // Config says which history to make.
 type Config struct {
 	Seed uint64
-	// Keep are the places of the deeds that are done; nil means all of them.
+	// Keep are the places of the incidents that are done; nil means all of them.
 	Keep []int
 	// Anew lets the engine that walks die whenever something has happened. The one that goes on has to ask for the same and give the same
 	// reasons.
@@ -51,9 +51,9 @@ type Walker interface {
 
 // Run is what became of a simulation.
 type Run struct {
-	Config  Config
-	Deeds   []Deed
-	History check.History
+	Config    Config
+	Incidents []Incident
+	History   check.History
 }
 
 // Violations gives what is wrong with the history.

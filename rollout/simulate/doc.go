@@ -8,5 +8,5 @@
 // why. Then people take away what stands in the way, and everything has to end.
 //
 // Invariants: one goroutine, no clock and no chance but those of the seed: the same [Config] gives the same history, byte for byte. What is done to
-// a run is a list of deeds, so a run that fails can be made smaller ([Shrink]).
+// a run is a list of incidents, so a run that fails can be made smaller ([Shrink]).
 package simulate

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Deed is something that is done to a run: by people, to nodes, to engines, or to the bus. It says all of it, so a run may be had without it.
-type Deed struct {
+// Incident is something that is done to a run: by people, to nodes, to engines, or to the bus. It says all of it, so a run may be had without it.
+type Incident struct {
 	At time.Duration
-	// What is one of the deeds below; A, B and C choose to what, among what is there by then.
+	// What is one of the incidents below; A, B and C choose to what, among what is there by then.
 	What    string
 	A, B, C int
 }
 
 // String gives it for a person.
-func (d Deed) String() string { return fmt.Sprintf("%v %s %d %d %d", d.At, d.What, d.A, d.B, d.C) }
+func (d Incident) String() string { return fmt.Sprintf("%v %s %d %d %d", d.At, d.What, d.A, d.B, d.C) }
 
 // What may be done.
 const (
@@ -47,7 +47,7 @@ const (
 	doStorm     = "storm"
 )
 
-// frequent gives how often each deed is done, besides a first plan.
+// frequent gives how often each incident is done, besides a first plan.
 func frequent() []string {
 	var list []string
 	for _, w := range []struct {
@@ -65,17 +65,17 @@ func frequent() []string {
 	return list
 }
 
-// deedsOf gives what is done in a run, in order.
-func deedsOf(seed uint64) []Deed {
+// incidentsOf gives what is done in a run, in order.
+func incidentsOf(seed uint64) []Incident {
 	chance := rand.New(rand.NewPCG(seed, 3))
 	often := frequent()
 	number := func() int { return int(chance.Int32()) }
-	list := []Deed{{At: time.Duration(1+chance.IntN(20)) * time.Second, What: doPlan, A: number(), B: number(), C: number()}}
+	list := []Incident{{At: time.Duration(1+chance.IntN(20)) * time.Second, What: doPlan, A: number(), B: number(), C: number()}}
 	for range 10 + chance.IntN(16) {
-		list = append(list, Deed{
+		list = append(list, Incident{
 			At: time.Duration(chance.Int64N(int64(faulty/time.Millisecond*9/10))) * time.Millisecond, What: often[chance.IntN(len(often))], A: number(), B: number(), C: number(),
 		})
 	}
-	slices.SortStableFunc(list, func(a, b Deed) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(list, func(a, b Incident) int { return cmp.Compare(a.At, b.At) })
 	return list
 }

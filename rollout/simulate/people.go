@@ -13,8 +13,8 @@ import (
 	"catenary/rollout/plan"
 )
 
-// do does a deed to what is there by now.
-func (s *simulation) do(d Deed) {
+// do does an incident to what is there by now.
+func (s *simulation) do(d Incident) {
 	a := s.agents[d.A%len(s.agents)]
 	place := events.StepName{Node: a.name, Module: s.fleet.modules[d.B%len(s.fleet.modules)]}
 	minutes := time.Duration(d.C%300) * time.Second
@@ -61,7 +61,7 @@ func (s *simulation) do(d Deed) {
 }
 
 // veto forbids something that a rollout carries, or else any version.
-func (s *simulation) veto(d Deed, place events.StepName) {
+func (s *simulation) veto(d Incident, place events.StepName) {
 	ref := version(place.Module, 1+d.C%versions)
 	if n := len(s.chart.order); n > 0 {
 		if steps := s.chart.order[n-1].steps; len(steps) > 0 {
@@ -74,7 +74,7 @@ func (s *simulation) veto(d Deed, place events.StepName) {
 }
 
 // engine gives the engine that walks, two times of three.
-func (s *simulation) engine(d Deed) *engine {
+func (s *simulation) engine(d Incident) *engine {
 	if e, ok := s.walking(); ok && d.B%3 > 0 {
 		return e
 	}
@@ -93,7 +93,7 @@ func (s *simulation) reopen() {
 }
 
 // steer steers a rollout.
-func (s *simulation) steer(d Deed, place events.StepName) {
+func (s *simulation) steer(d Incident, place events.StepName) {
 	if len(s.chart.order) == 0 {
 		return
 	}
@@ -117,10 +117,10 @@ func (s *simulation) steer(d Deed, place events.StepName) {
 	}
 }
 
-func freezeName(d Deed) string { return fmt.Sprintf("f%d", d.A%2) }
+func freezeName(d Incident) string { return fmt.Sprintf("f%d", d.A%2) }
 
 // freeze gives a freeze of some kind.
-func (s *simulation) freeze(d Deed) commands.DeclareFreeze {
+func (s *simulation) freeze(d Incident) commands.DeclareFreeze {
 	f := commands.DeclareFreeze{Name: freezeName(d)}
 	switch d.B % 3 {
 	case 0:
@@ -143,7 +143,7 @@ func (s *simulation) freeze(d Deed) commands.DeclareFreeze {
 }
 
 // doPlan plans, writes the plan down and mostly starts it.
-func (s *simulation) doPlan(d Deed) {
+func (s *simulation) doPlan(d Incident) {
 	chance := rand.New(rand.NewPCG(uint64(d.A), uint64(d.B)))
 	r := plan.Request{ID: fmt.Sprintf("r%d", s.plans+1), Strategy: s.strategy(chance), Reason: "somebody wants it"}
 	switch {

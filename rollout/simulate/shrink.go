@@ -7,7 +7,7 @@ import (
 // mostRuns bounds what making a run smaller may take.
 const mostRuns = 60
 
-// Shrink gives a run of fewer deeds in which the same rule is violated, or the same one. It gives the errors of [Do] for the run as it is.
+// Shrink gives a run of fewer incidents in which the same rule is violated, or the same one. It gives the errors of [Do] for the run as it is.
 func Shrink(c Config, rule string) (Config, error) {
 	whole, err := Do(c)
 	if err != nil {
@@ -15,7 +15,7 @@ func Shrink(c Config, rule string) (Config, error) {
 	}
 	keep := c.Keep
 	if keep == nil {
-		for i := range whole.Deeds {
+		for i := range whole.Incidents {
 			keep = append(keep, i)
 		}
 	}

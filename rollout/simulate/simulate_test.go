@@ -16,7 +16,7 @@ import (
 var (
 	seeds = flag.Uint64("seeds", 300, "how many seeds to run")
 	from  = flag.Uint64("from", 1, "the first seed")
-	keep  = flag.String("keep", "", "the places of the deeds that are done, as in 0,3,5; all of them if empty")
+	keep  = flag.String("keep", "", "the places of the incidents that are done, as in 0,3,5; all of them if empty")
 )
 
 // command gives the command that makes the history of a run again.
@@ -102,7 +102,7 @@ func TestReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, d := range r.Deeds {
+	for i, d := range r.Incidents {
 		t.Log(i, d)
 	}
 	for _, e := range r.History.Events {

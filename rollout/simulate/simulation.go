@@ -52,7 +52,7 @@ type simulation struct {
 
 // Do makes a history. It gives errors for faults of what is run that are no matter of a history, such as an event that can't be folded.
 func Do(c Config) (Run, error) {
-	deeds := deedsOf(c.Seed)
+	incidents := incidentsOf(c.Seed)
 	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	s := &simulation{
 		timeline: timeline{now: start}, config: c, lucks: map[string]luck{}, chart: newChart(), registry: events.Registry(), fleet: fleetOf(c.Seed),
@@ -67,7 +67,7 @@ func Do(c Config) (Run, error) {
 		s.history.Lease = 0 // it changes hands all the time
 	}
 	s.settle()
-	for i, d := range deeds {
+	for i, d := range incidents {
 		if c.Keep == nil || slices.Contains(c.Keep, i) {
 			s.after(d.At, func() { s.do(d) })
 		}
@@ -86,7 +86,7 @@ func Do(c Config) (Run, error) {
 		s.until(s.now.Add(helpsEvery), nil)
 	}
 	s.history.Events = s.ledger.Events
-	return Run{Config: c, Deeds: deeds, History: s.history}, s.err
+	return Run{Config: c, Incidents: incidents, History: s.history}, s.err
 }
 
 // fail ends the run.
