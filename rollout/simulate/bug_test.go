@@ -16,12 +16,11 @@ import (
 	"catenary/rollout/walk"
 )
 
-// bug is a fault that is planted in what is run, and how many seeds it may take to be found.
+// bug is a fault that is planted in what is run.
 type bug struct {
 	name string
 	// rules are those by which it may be found.
 	rules []string
-	seeds uint64
 	// anew lets the engine die whenever something has happened.
 	anew  bool
 	parts func() simulate.Parts

@@ -338,6 +338,20 @@ func TestPolicies(t *testing.T) {
 			}
 			p.Refused = nil
 		},
+		"right already, under a semaphore": func(p play) {
+			const guarded = all + `,"semaphores":["db:1"]}]}`
+			back := planned("all", "web", "n1")
+			back.Before, back.After = back.After, back.Before
+			p.start("r", guarded, back)
+			due, _ := p.Walk.Next(p.Now)
+			p.start("s", guarded, each("all", "web", "n2")...)
+			if others, _ := p.Walk.Next(p.Now); len(due) != 1 || len(others) != 0 {
+				p.Fatalf("due are %+v, and besides %+v", due, others) // what stands may change before the first is decided
+			}
+			p.ok(p.Act(due[0]))
+			p.settle()
+			p.pending("n2")
+		},
 		"merges are released": func(p play) {
 			p.do(commands.HoldMerge{Repository: "git", Branch: "main", Commit: "c1", Waiting: "not planned"})
 			p.plan("r", all+`}]}`, each("all", "web", "n1")...)

@@ -40,7 +40,12 @@ func (l *look) consider(st *step) verdict {
 	right := same(st.place.at, st.after)
 	switch {
 	case n.known && !n.retired && !n.external && right && !st.refresh && !ours:
-		return verdict{payload: beginStep(r, st)} // the writer sees that it is right already, and tells nobody
+		// The writer sees that it is right already, and tells nobody. But what stands may have changed when it decides: then the step begins
+		// like any other, and nobody else counts semaphores.
+		if v, held := l.full(t); held && len(t.semaphores) > 0 {
+			return v
+		}
+		return verdict{payload: beginStep(r, st), begins: true}
 	case st.refresh && st.notified == 0:
 		return verdict{payload: endStep(r, st, events.StepResult{Outcome: events.StepSkipped, Reason: "nothing that it waits for has changed"})}
 	case n.external:
