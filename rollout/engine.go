@@ -30,6 +30,9 @@ const (
 	followPause = time.Second
 	// commandPatience is how long a command is sent again while the writer gives no answer.
 	commandPatience = 30 * time.Second
+	// commandTerm is how long after it was asked a command may be done. It MUST be over before the engine asks again under another id: two
+	// begins that are both done would pass a semaphore. What is left is for clocks that differ.
+	commandTerm = 20 * time.Second
 	// leavePatience bounds giving the lease back.
 	leavePatience = 500 * time.Millisecond
 	// longAgain bounds the time between two looks of a loop to which nothing happens.

@@ -180,7 +180,8 @@ func (e *Engine) standBy(why string) {
 func (e *Engine) send(a walk.Action) {
 	r := e.reign
 	r.parts.Go(func() {
-		answer, err := e.client.Within(commandPatience).Send(r.ctx, a.Payload, dispatch.Options{Fence: r.fence})
+		options := dispatch.Options{Fence: r.fence, Deadline: e.cfg.Now().Add(commandTerm)}
+		answer, err := e.client.Within(commandPatience).Send(r.ctx, a.Payload, options)
 		select {
 		case e.outcomes <- outcome{action: a, answer: answer, err: err, fence: r.fence}:
 		case <-r.ctx.Done():
