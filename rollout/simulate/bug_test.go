@@ -93,7 +93,7 @@ func bugs() []bug {
 }
 
 // mostSeeds is how many seeds a bug may take to be found.
-const mostSeeds = 400
+const mostSeeds = 200
 
 // TestBugsAreFound plants one bug after another: each has to be found, and by a rule that is about it.
 func TestBugsAreFound(t *testing.T) {

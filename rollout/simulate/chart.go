@@ -49,10 +49,7 @@ func newChart() *chart {
 
 // take takes an event in.
 func (c *chart) take(e es.Event) {
-	key, err := es.UnescapeToken(e.Ref.Key)
-	if err != nil {
-		key = e.Ref.Key // one of several names
-	}
+	key := e.Ref.Key // names of nodes, freezes and rollouts are their keys here
 	switch f := e.Data.(type) {
 	case events.NodeRegistered:
 		c.nodes[f.Node] = chain.Node{Node: f.Node, Labels: f.Labels, ManagedBy: f.ManagedBy, Registered: e.Recorded}

@@ -174,12 +174,20 @@ func (e *engine) busy() bool {
 func (e *engine) lease() {
 	e.later(leaseTTL/3, e.lease)
 	if !e.leads() {
+		if e.seesOther() && e.percent(70) {
+			return // asking for a lease that is held is refused
+		}
 		e.send(command{Payload: commands.TakeLease{Name: commands.EngineLease, Holder: e.holder(), TTL: leaseTTL.String()}, actor: e.seat}, nil)
 		return
 	}
 	if !e.config.Parts.Unrenewed {
 		e.send(command{Payload: commands.RenewLease{Name: commands.EngineLease, Holder: e.holder()}, actor: e.seat}, nil)
 	}
+}
+
+// seesOther says whether another engine is at work.
+func (e *engine) seesOther() bool {
+	return slices.ContainsFunc(e.engines, func(o *engine) bool { return o != e && o.up && o.leads() && !e.now.Before(o.asleep) })
 }
 
 // look lets it look once, and sends what it asks for.
