@@ -94,7 +94,7 @@ func TestSeparateProcessesGuide(t *testing.T) {
 	if steps < 9 {
 		t.Errorf("the guide has %d steps: is it still found?", steps)
 	}
-	agentHears(t, "nats://"+address, filepath.Join(dir, "deploy", "agent-edge-1.env"), func() {
+	agentHears(t, "nats://"+address, filepath.Join(dir, "deploy", "agent.edge-1.env"), func() {
 		cmd := exec.Command("bash", "-c", "env $(cat deploy/ann.env) catenary assign edge-1 web --package web@1.21")
 		cmd.Dir, cmd.Env = dir, env
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -142,7 +142,7 @@ func (c configuration) write() (files []string, err error) {
 		if err := es.CheckName("node", node); err != nil {
 			return nil, err
 		}
-		name := "agent-" + es.Key(node)
+		name := topology.AgentUser(es.Key(node))
 		if err := add(name, name, es.Key(node)); err != nil {
 			return nil, err
 		}

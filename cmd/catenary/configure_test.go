@@ -32,7 +32,7 @@ func TestConfigure(t *testing.T) {
 		t.Errorf("it wrote\n%s", first.out)
 	}
 	again := nobody.ok("configure", dir, "--person", "ann", "--agent", "edge 1")
-	if !strings.Contains(again.out, "agent-edge=201.env") {
+	if !strings.Contains(again.out, "agent.edge=201.env") {
 		t.Errorf("with an agent it wrote\n%s", again.out)
 	}
 	for path, before := range kept {
@@ -44,7 +44,7 @@ func TestConfigure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`user: "agent-edge=201"`, `"told.edge=201.*"`, `user: "ann"`, "nkey: \"U", "sync_interval: always"} {
+	for _, want := range []string{`user: "agent.edge=201"`, `"told.edge=201.*"`, `user: "ann"`, "nkey: \"U", "sync_interval: always"} {
 		if !strings.Contains(string(conf), want) {
 			t.Errorf("the configuration lacks %s", want)
 		}
