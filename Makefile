@@ -1,6 +1,6 @@
 # Everything a developer or a CI runs. It needs Go, make and a POSIX shell; `make race` needs a C compiler too.
 
-BINARIES := catenary writer projector agent
+BINARIES := catenary writer projector engine agent
 GO       := go
 # Longest time for one package's tests, and for each fuzz target.
 TEST_TIMEOUT := 4m
