@@ -57,7 +57,7 @@ func (w *worker) obey(ctx context.Context) error {
 	if err := w.settle(ctx); err != nil {
 		return err
 	}
-	return errors.Mark(errors.Newf("%s (event %d)", paused.Reason, paused.Order), errPaused)
+	return errors.Mark(errors.Newf("the view is paused since event %d (%s)", paused.Order, paused.Reason), errPaused)
 }
 
 // awaitOrder waits until a view that does not go on is to try again: the next resume takes it up from its bucket. It says

@@ -230,8 +230,10 @@ func (w *worker) recover(ctx context.Context, trouble error) error {
 	for err := trouble; err != nil; {
 		var stop *stopError
 		switch {
-		case errors.As(err, &stop), errors.Is(err, errPaused):
+		case errors.As(err, &stop):
 			return errors.Mark(err, ErrStopped)
+		case errors.Is(err, errPaused):
+			return errors.Mark(errors.Wrapf(err, "bucket %s is gone on with when the view is resumed", w.generation.Bucket), ErrStopped)
 		case errors.IsAny(err, es.ErrBrokenChain, es.ErrFull):
 			return err
 		case !w.pace.wait(ctx, maxPause):

@@ -2,6 +2,7 @@ package project_test
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"strings"
 	"sync"
@@ -257,11 +258,13 @@ func TestOrdersReachWhoBuilds(t *testing.T) {
 		open := s.close()
 		k := r.begin("sums", project.RebuildOptions{Anew: true})
 		<-s.waits
-		projecttest.Append(t, newRegistry(), s.Store, order("sums", paused{}))
+		at := projecttest.Append(t, newRegistry(), s.Store, order("sums", paused{}))
 		r.until("sums", func(v project.ViewStatus) bool { return v.State == project.StatePaused })
 		open()
-		if _, err := result(t, k); !errors.Is(err, project.ErrStopped) || !strings.Contains(err.Error(), "by hand") {
-			t.Errorf("it ended with %v, want that the view is paused", err)
+		_, err := result(t, k)
+		says := fmt.Sprintf("bucket sums-g2 is gone on with when the view is resumed: the view is paused since event %d (by hand)", at)
+		if !errors.Is(err, project.ErrStopped) || !strings.Contains(err.Error(), says) {
+			t.Errorf("it ended with %v, want that %s", err, says)
 		}
 		if read := g.Read("sums").Name(); read != "sums" {
 			t.Errorf("though paused, readers are sent to %s", read)
