@@ -90,6 +90,9 @@ func TestUpOverALostStream(t *testing.T) {
 				t.Errorf("it says\n%swant %q in it", found.err, s)
 			}
 		}
+		if strings.Contains(found.err, `\n`) {
+			t.Errorf("it says\n%swith a line break that a terminal is not given", found.err)
+		}
 		if tail := tailOf(t, store); tail > last+2 {
 			t.Errorf("something was recorded: the stream ends at %d", tail)
 		}

@@ -231,7 +231,7 @@ func askWitnesses(ctx context.Context, nc *nats.Conn, store es.Store, snapshots 
 		loss.Reason = accept.Reason
 		return loss, nil
 	}
-	refused := errors.Mark(errors.Newf("%s: it ends at event %d with the hash %.16s…, but\n  - %s\nnothing is recorded over it", ErrContradicted, tail, head.Hash, strings.Join(open, "\n  - ")), ErrContradicted)
+	refused := errors.Mark(errors.Newf("%s: it ends at event %d with the hash %.16s…, but: %s; nothing is recorded over it", ErrContradicted, tail, head.Hash, strings.Join(open, "; ")), ErrContradicted)
 	if accept != nil && accept.At != tail {
 		return nil, errors.WithHintf(refused, "a loss was accepted at event %d, but the stream ends at event %d: look again at what is there", accept.At, tail)
 	}
