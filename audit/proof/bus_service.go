@@ -57,13 +57,23 @@ func Serve(nc *nats.Conn, version string, log *Log) (*Service, error) {
 		s.cancel()
 		return nil, errors.Wrapf(err, "start the service %s", topology.ProofService)
 	}
+	add := func(name, subject string, answer func(context.Context, []byte) (any, error)) {
+		err = errors.CombineErrors(err, errors.Wrapf(s.micro.AddEndpoint(name, s.endpoint(nc, answer), micro.WithEndpointSubject(subject)), "serve %s", subject))
+	}
 	for name, answer := range map[string]func(context.Context, []byte) (any, error){
-		QuestionCheckpoint: s.checkpoint, QuestionCheckpoints: answering(log.page), QuestionProof: answering(log.proof),
-		QuestionGrowth: answering(log.growth), QuestionRoots: answering(log.roots),
+		QuestionCheckpoint: s.checkpoint, QuestionProof: answering(log.proof), QuestionGrowth: answering(log.growth),
 	} {
-		if err := s.micro.AddEndpoint(name, s.endpoint(nc, answer), micro.WithEndpointSubject(topology.QuerySubject(name))); err != nil {
-			return nil, errors.CombineErrors(errors.Wrapf(err, "serve %s", topology.QuerySubject(name)), s.Stop())
+		if len(log.cfg.Signers) > 0 {
+			add("signed-"+name, signedSubject(name), answer)
+		} else {
+			answer = signed(nc, name, answer)
 		}
+		add(name, topology.QuerySubject(name), answer)
+	}
+	add(QuestionCheckpoints, topology.QuerySubject(QuestionCheckpoints), answering(log.page))
+	add(QuestionRoots, topology.QuerySubject(QuestionRoots), answering(log.roots))
+	if err != nil {
+		return nil, errors.CombineErrors(err, s.Stop())
 	}
 	if err := nc.Flush(); err != nil {
 		return nil, errors.CombineErrors(errors.Wrapf(err, "start the service %s", topology.ProofService), s.Stop())
@@ -154,7 +164,9 @@ func codeOf(err error) string {
 		return codeShortened
 	case errors.Is(err, ErrForked):
 		return codeForked
-	case errors.IsAny(err, es.ErrUnavailable, context.Canceled):
+	case errors.Is(err, ErrBusy):
+		return codeBusy
+	case errors.IsAny(err, es.ErrUnavailable, ErrNoService, context.Canceled):
 		return codeNotReached
 	}
 	return codeFailed

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,17 +39,61 @@ func onBus(t *testing.T) (*fixture, *proof.Client, *nats.Conn) {
 	}
 	c := f.config()
 	c.Tiles, c.Checkpoints = proof.BucketTiles{Bucket: tiles}, checkpoints
+	f.serve(nc, c)
+	return f, proof.NewClient(nc.RequestMsgWithContext), nc
+}
+
+// serve runs a log that answers on a bus, until the test ends or the function it gives is called.
+func (f *fixture) serve(nc *nats.Conn, c proof.Config) (stop func()) {
+	f.t.Helper()
 	log, _ := f.run(c)
 	service, err := proof.Serve(nc, "0.0.0", log)
 	if err != nil {
-		t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		if err := service.Stop(); err != nil {
-			t.Error(err)
+			f.t.Error(err)
 		}
 	})
-	return f, proof.NewClient(nc.RequestMsgWithContext), nc
+	f.t.Cleanup(stop)
+	return stop
+}
+
+// TestOneOfSeveralSigns: whichever service takes a question, the answer is that of one which has the keys. Without any, one that has none
+// gives what others have signed.
+func TestOneOfSeveralSigns(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	nc := estest.Server(t, false).Connect(t)
+	stop := f.serve(nc, f.config())
+	keyless := f.config()
+	keyless.Signers, keyless.Public = nil, nil
+	f.serve(nc, keyless)
+	client, ctx := proof.NewClient(nc.RequestMsgWithContext), bounded(t)
+	var last uint64
+	for n := range 20 {
+		f.append(1)
+		last++
+		found, err := client.Checkpoint(ctx)
+		if err != nil || !slices.Equal(found.Keys, f.keys.Public) {
+			t.Fatalf("question %d: the keys are %v, %v", n, found.Keys, err)
+		}
+		f.append(1)
+		last++
+		if p, err := client.Prove(ctx, last); err != nil || len(p.Keys) == 0 {
+			t.Fatalf("question %d: the proof of event %d has the keys %v, %v", n, last, p.Keys, err)
+		}
+		_, err = client.Prove(ctx, last+1)
+		wantKind(t, err, es.ErrNotFound)
+	}
+	stop()
+	if p, err := client.Prove(ctx, last); err != nil || len(p.Keys) != 0 {
+		t.Errorf("without one that signs, the proof has the keys %v, %v", p.Keys, err)
+	}
+	f.append(1)
+	_, err := client.Prove(ctx, last+1)
+	wantKind(t, err, es.ErrNotFound)
 }
 
 // TestOverTheBus asks every question as the tool does.
