@@ -2,6 +2,7 @@ package proof
 
 import (
 	"context"
+	"slices"
 
 	"github.com/cockroachdb/errors"
 	"golang.org/x/mod/sumdb/tlog"
@@ -57,24 +58,23 @@ func openTree(ctx context.Context, tiles Tiles, size int64) (*tree, error) {
 	return t, nil
 }
 
-// add puts one more event's leaf into the tree. After an error the tree is of no further use.
+// add puts one more event's leaf into the tree. After an error the tree is what it was: the tiles that it fills are kept first.
 func (t *tree) add(ctx context.Context, leaf tlog.Hash) error {
-	t.size++
-	for level, h := 0, leaf; ; level++ {
-		if level == len(t.edges) {
-			t.edges = append(t.edges, nil)
-		}
-		t.edges[level] = append(t.edges[level], h[:]...)
-		if len(t.edges[level]) < tileBytes {
-			return nil
-		}
-		full := t.edges[level]
-		if err := t.tiles.PutTile(ctx, level, t.full(level)-1, full); err != nil {
+	size, level, h := t.size+1, 0, leaf
+	for ; level < len(t.edges) && len(t.edges[level]) == tileBytes-tlog.HashSize; level++ {
+		tile := append(slices.Clip(t.edges[level]), h[:]...)
+		if err := t.tiles.PutTile(ctx, level, size>>(tileHeight*(level+1))-1, tile); err != nil {
 			return err
 		}
-		t.edges[level] = nil
-		h = rootOf(full)
+		h = rootOf(tile)
 	}
+	clear(t.edges[:level])
+	if level == len(t.edges) {
+		t.edges = append(t.edges, nil)
+	}
+	t.edges[level] = append(t.edges[level], h[:]...)
+	t.size = size
+	return nil
 }
 
 // full is the number of full tiles at a level.
