@@ -51,6 +51,22 @@ func TestProjections(t *testing.T) {
 	}
 }
 
+// TestProjectionsTellOfErasing: who had a person forgotten sees while the name still stands beside the store's file.
+func TestProjectionsTellOfErasing(t *testing.T) {
+	t.Parallel()
+	a := serve(t, func(c *Config) {
+		c.Past = &toldPast{state: StoreState{Answers: true, Erasing: true}}
+		c.Projections = func(context.Context) (project.Status, error) { return project.Status{}, nil }
+	})
+	found, err := a.client.Projections(t.Context())
+	if err != nil || len(found.Views) != 1 {
+		t.Fatalf("views %+v (%v)", found.Views, err)
+	}
+	if v := found.Views[0]; v.State != project.StateRunning || !strings.Contains(v.Reason, "still stands in the journal") {
+		t.Errorf("it says %+v", v)
+	}
+}
+
 // TestTail asks a service that tells nothing but the end of the stream.
 func TestTail(t *testing.T) {
 	t.Parallel()

@@ -72,6 +72,9 @@ func (s *Service) storeView(ctx context.Context, tail uint64) project.ViewStatus
 	case state.Building:
 		v.State = project.StateCatchingUp
 	}
+	if v.Reason == "" && state.Erasing {
+		v.Reason = "a name that was erased still stands in the journal beside the file, because somebody reads the file; it goes when they are done"
+	}
 	return v
 }
 
