@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/cockroachdb/errors"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"catenary/es"
 	"catenary/es/project"
@@ -42,6 +43,10 @@ func (s *Store) open(ctx context.Context, control *project.Control) (*writing, e
 		return nil, err
 	}
 	w, err := s.openLive(ctx, control)
+	if hasCode(err, func(code int) bool { return code == sqlite3.SQLITE_ERROR }) {
+		s.cfg.Logger.Warn("the audit store has not all of its tables and is built anew", "file", s.cfg.Path, "reason", err)
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +73,8 @@ func (s *Store) ours(ctx context.Context) (same bool, err error) {
 	defer func() { err = errors.CombineErrors(err, db.Close()) }()
 	found, err := readMeta(ctx, db)
 	if err != nil {
-		if isDamaged(err) || ctx.Err() != nil {
-			return false, err
+		if hasCode(err, func(code int) bool { return code != sqlite3.SQLITE_ERROR }) || ctx.Err() != nil {
+			return false, err // it is damaged, or can't be read at the moment
 		}
 		// It has no such table: it is somebody else's file, and not ours to write over.
 		return false, stopf("%s is no audit store: %v; give another path, or remove the file", s.cfg.Path, err)

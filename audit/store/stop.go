@@ -47,10 +47,11 @@ func isFileError(err error) bool {
 
 // isDamaged says whether the file is no whole SQLite file: it is built anew.
 func isDamaged(err error) bool {
+	return hasCode(err, func(code int) bool { return code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB })
+}
+
+// hasCode says whether an error is SQLite's, and of a code.
+func hasCode(err error, is func(code int) bool) bool {
 	var e *sqlite.Error
-	if !errors.As(err, &e) {
-		return false
-	}
-	code := e.Code() & 0xff
-	return code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
+	return errors.As(err, &e) && is(e.Code()&0xff)
 }

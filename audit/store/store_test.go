@@ -167,6 +167,18 @@ func TestBuildsAnew(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
+		"without a table": func(t *testing.T, path string) {
+			db, err := openLive(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := db.ExecContext(t.Context(), "DROP TABLE record"); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+		},
 		"empty": func(t *testing.T, path string) {
 			if err := removeFile(path); err != nil {
 				t.Fatal(err)
@@ -246,6 +258,29 @@ func TestDamagedWhileItRuns(t *testing.T) {
 		case <-ctx.Done():
 			t.Fatalf("it stays damaged: %v", err)
 		}
+	}
+}
+
+// TestWaitsForItsPlace can't look at what is in the place of its file at first: it tries again, and goes on when it can.
+func TestWaitsForItsPlace(t *testing.T) {
+	t.Parallel()
+	r := newRecorder(t)
+	r.assign("n1", "web", "v1")
+	path := filepath.Join(t.TempDir(), "audit.db")
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := running(t, Config{Events: r.stream, Path: path})
+	state := untilState(t, s, "with a folder in its place", func(state audit.StoreState) bool { return state.Trouble+state.Stopped != "" })
+	if state.Stopped != "" {
+		t.Fatalf("it has stopped: %s", state.Stopped)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	caughtUp(t, s, r.stream)
+	if got := stands(t, s, "n1", "web"); got != "v1" {
+		t.Errorf("%q stands, want v1", got)
 	}
 }
 
