@@ -79,6 +79,8 @@ func boundsOf(q audit.SQLQuestion) (limit int, patience time.Duration, err error
 		return 0, 0, fail("query is empty: give one statement, such as SELECT * FROM assignments LIMIT 10")
 	case len(q.Query) > maxStatementBytes:
 		return 0, 0, fail("query has %d bytes: the limit is %d", len(q.Query), maxStatementBytes)
+	case severalStatements(q.Query):
+		return 0, 0, invalid("give one statement at a time", "there are several statements in the text, and the rows of one alone can be shown")
 	case limit < 0 || patience < 0:
 		return 0, 0, fail("limit is %d and timeout %v: both must be positive, or left out", limit, patience)
 	}

@@ -64,6 +64,7 @@ func testSQL(t *testing.T, s *Store) {
 		"a value too many":        {audit.SQLQuestion{Query: "SELECT ?", Arguments: []any{"x", "y"}}, "fewer question marks than values are given: 2"},
 		"a value for nothing":     {audit.SQLQuestion{Query: "SELECT 1", Arguments: []any{"x"}}, "fewer question marks"},
 		"a parameter with a name": {audit.SQLQuestion{Query: "SELECT :node"}, "parameters with names"},
+		"two statements":          {audit.SQLQuestion{Query: "SELECT 1 AS \";\"; /* ; */ SELECT 2"}, "several statements"},
 		"nothing but a comment":   {audit.SQLQuestion{Query: "-- SELECT 1"}, "there is no statement"},
 		"it writes":               {audit.SQLQuestion{Query: "DELETE FROM actor"}, "does more than read"},
 		"it is misspelt":          {audit.SQLQuestion{Query: "SELEKT 1"}, "can't be run"},
@@ -72,6 +73,11 @@ func testSQL(t *testing.T, s *Store) {
 	} {
 		if _, err := s.SQL(t.Context(), c.q); !errors.Is(err, audit.ErrInvalid) || !strings.Contains(err.Error(), c.says) || errors.FlattenHints(err) == "" {
 			t.Errorf("%s: it gave %v with the hint %q, want %q", name, err, errors.FlattenHints(err), c.says)
+		}
+	}
+	for _, one := range []string{"SELECT ';', \"key\" FROM events; -- ; and no more\n", "SELECT 'it''s; 1';;", "SELECT sequence AS [a;b] FROM events /* ; */ ;", "SELECT 1; /* open", "SELECT 4 - -1"} {
+		if _, err := s.SQL(t.Context(), audit.SQLQuestion{Query: one}); err != nil {
+			t.Errorf("%s: %v", one, err)
 		}
 	}
 	cut, err := s.SQL(t.Context(), audit.SQLQuestion{Query: "SELECT sequence FROM events WHERE sequence > ?", Arguments: []any{int64(3)}, Limit: 2})
