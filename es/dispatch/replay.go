@@ -2,134 +2,47 @@ package dispatch
 
 import (
 	"context"
-	"sync"
 
 	"github.com/cockroachdb/errors"
 
 	"catenary/es"
 )
 
-// stretchMessages is how many messages are verified and decoded as one piece of work.
-const stretchMessages = 256
-
-// stretch is a piece of the stream on its way from the store into a model.
-type stretch struct {
-	after    es.Head // what it follows, as the message before it says of itself
-	messages []es.Message
-
-	ready  chan struct{} // closed when the rest is set
-	events []es.Event
-	head   es.Head
-	err    error // why there are no more events
-}
+// pacedEvents is how many events are folded before whoever is in no hurry may pause.
+const pacedEvents = 256
 
 // replay folds all that stands after the head. Reading, checking and decoding go ahead of applying, in so many goroutines as
-// there are workers; pace is called after each stretch. It gives errors marked [es.ErrBrokenChain], [es.ErrUnknownType], [es.ErrUndecodable] or
+// there are workers; pace is called now and then. It gives errors marked [es.ErrBrokenChain], [es.ErrUnknownType], [es.ErrUndecodable] or
 // [es.ErrMalformed], those of the store, and those of the model.
 func (f *fold) replay(ctx context.Context, c Config, workers int, pace func() error) error {
 	f.memory.forget(c.Now())
-	ctx, cancel := context.WithCancel(ctx)
-	var working sync.WaitGroup
-	defer working.Wait()
-	defer cancel()
-	// Every stretch goes to both, first to be worked on: what is waited for in order is then sure to get ready.
-	order, work := make(chan *stretch, 2*workers), make(chan *stretch, 2*workers)
-	after := f.head
-	working.Go(func() {
-		defer close(order)
-		defer close(work)
-		readStretches(ctx, c.Store, after, order, work)
-	})
-	for range workers {
-		working.Go(func() {
-			for s := range work {
-				s.decode(c.Registry)
-			}
-		})
-	}
-	for s := range order {
-		<-s.ready
-		if err := f.take(s); err != nil {
+	n := 0
+	for v, err := range es.Ahead(ctx, c.Registry, c.Store, f.head, workers) {
+		if err != nil {
+			return errors.Wrapf(err, "read the stream after event %d", f.head.Sequence)
+		}
+		if err := f.take(v); err != nil {
 			return err
+		}
+		if n++; n%pacedEvents != 0 {
+			continue
 		}
 		if err := pace(); err != nil {
 			return errors.Wrap(err, "read the stream")
 		}
 	}
-	return errors.Mark(errors.Wrap(ctx.Err(), "read the stream"), es.ErrUnavailable)
+	return nil
 }
 
-// readStretches cuts the stream into stretches.
-func readStretches(ctx context.Context, store es.Store, after es.Head, order, work chan<- *stretch) {
-	s := &stretch{after: after, ready: make(chan struct{})}
-	send := func() bool {
-		for _, to := range []chan<- *stretch{work, order} {
-			select {
-			case to <- s:
-			case <-ctx.Done():
-				return false
-			}
-		}
-		s = &stretch{after: s.claims(), ready: make(chan struct{})}
-		return true
+// take folds the next event.
+func (f *fold) take(v es.Verified) error {
+	if v.Err != nil {
+		return errors.Wrap(v.Err, "the writer can't decide on a world it does not understand")
 	}
-	for m, err := range store.Read(ctx, after.Sequence) {
-		if err != nil {
-			s.err = errors.Wrapf(err, "read the stream after event %d", s.claims().Sequence)
-			break
-		}
-		if s.messages = append(s.messages, m); len(s.messages) == stretchMessages && !send() {
-			return
-		}
+	if err := f.model.Apply(v.Event); err != nil {
+		return errors.Wrapf(err, "apply event %d", v.Event.Sequence)
 	}
-	if len(s.messages) > 0 || s.err != nil {
-		send()
-	}
-}
-
-// claims gives the head that a stretch ends with, as its last message says. That message is checked against it, so that a
-// false claim is found there.
-func (s *stretch) claims() es.Head {
-	if len(s.messages) == 0 {
-		return s.after
-	}
-	last := s.messages[len(s.messages)-1]
-	head := es.Head{Sequence: last.Sequence}
-	if values := last.Header[es.HeaderHash]; len(values) > 0 {
-		// A hash that can't be read is not the message's.
-		head.Hash, _ = es.ParseHash(values[0])
-	}
-	return head
-}
-
-// decode checks the messages and makes events of them, up to the first that is wrong.
-func (s *stretch) decode(registry *es.Registry) {
-	defer close(s.ready)
-	s.head = s.after
-	s.events = make([]es.Event, 0, len(s.messages))
-	for _, m := range s.messages {
-		head, err := s.head.Verify(m)
-		if err != nil {
-			s.err = err
-			return
-		}
-		e, err := registry.Decode(m)
-		if err != nil {
-			s.err = errors.Wrap(err, "the writer can't decide on a world it does not understand")
-			return
-		}
-		s.head, s.events = head, append(s.events, e)
-	}
-}
-
-// take folds a stretch.
-func (f *fold) take(s *stretch) error {
-	for _, e := range s.events {
-		if err := f.model.Apply(e); err != nil {
-			return errors.Wrapf(err, "apply event %d", e.Sequence)
-		}
-		f.memory.extend(e.Command.Ref, e.Command.ID, e.Sequence)
-	}
-	f.head = s.head
-	return s.err
+	f.memory.extend(v.Event.Command.Ref, v.Event.Command.ID, v.Event.Sequence)
+	f.head = v.Head
+	return nil
 }

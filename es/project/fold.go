@@ -6,12 +6,17 @@ import (
 	"catenary/es"
 )
 
+// aheadWorkers is how many goroutines verify and decode ahead of who folds the stream: as long as folding takes, one is enough.
+const aheadWorkers = 1
+
 // item is one event as all views get it. Nobody changes it.
 type item struct {
 	head  es.Head // the head of the chain with this event: its sequence and its hash
 	event es.Event
 	err   error // why the event can't be read, if so
 }
+
+func itemOf(v es.Verified) *item { return &item{head: v.Head, event: v.Event, err: v.Err} }
 
 func newItem(registry *es.Registry, m es.Message, head es.Head) *item {
 	e, err := registry.Decode(m)

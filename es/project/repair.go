@@ -171,11 +171,12 @@ func (f *freshFold) through(ctx context.Context, event uint64) error {
 	if f.head.Sequence >= event {
 		return nil
 	}
-	for m, err := range es.VerifyChain(&f.head, f.cfg.Store.Read(ctx, f.head.Sequence)) {
+	for v, err := range es.Ahead(ctx, f.cfg.Registry, f.cfg.Store, f.head, aheadWorkers) {
 		if err != nil {
 			return err
 		}
-		if err := f.check.event(ctx, newItem(f.cfg.Registry, m, f.head)); err != nil {
+		f.head = v.Head
+		if err := f.check.event(ctx, itemOf(v)); err != nil {
 			return err
 		}
 		f.passed.Store(f.head.Sequence)

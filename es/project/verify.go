@@ -74,7 +74,7 @@ func verifyStream(ctx context.Context, v Verification, tail uint64, checks []*ch
 		return nil
 	}
 	var head es.Head
-	for m, err := range es.VerifyChain(&head, v.Store.Read(ctx, 0)) {
+	for next, err := range es.Ahead(ctx, v.Registry, v.Store, head, aheadWorkers) {
 		switch {
 		case errors.Is(err, es.ErrBrokenChain):
 			report.Chain = err.Error()
@@ -82,8 +82,9 @@ func verifyStream(ctx context.Context, v Verification, tail uint64, checks []*ch
 		case err != nil:
 			return err
 		}
+		head = next.Head
 		report.Events, report.Head = head.Sequence, head
-		it := newItem(v.Registry, m, head)
+		it := itemOf(next)
 		for _, c := range checks {
 			if err := c.event(ctx, it); err != nil {
 				return errors.Wrapf(err, "bucket %s", c.report.Name)

@@ -263,11 +263,12 @@ func (w *worker) catchUp(ctx context.Context, through uint64) error {
 	}
 	head := w.head
 	w.until = through
-	for m, err := range es.VerifyChain(&head, w.cfg.Store.Read(ctx, head.Sequence)) {
+	for v, err := range es.Ahead(ctx, w.cfg.Registry, w.cfg.Store, head, aheadWorkers) {
 		if err != nil {
 			return err
 		}
-		if err := w.fold(ctx, newItem(w.cfg.Registry, m, head)); err != nil {
+		head = v.Head
+		if err := w.fold(ctx, itemOf(v)); err != nil {
 			return err
 		}
 		if w.control.Load().Paused != nil {

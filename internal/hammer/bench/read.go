@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -132,22 +133,20 @@ func newReading(ctx context.Context, s server) (_ *reading, err error) {
 	return r, nil
 }
 
-// read reads all events as the projector and the writer do: the chain is verified, and each event decoded.
-func (r *reading) read(ctx context.Context, take func(es.Event) error) (figure, error) {
-	registry := events.Registry()
+// read reads all events as a projector that is behind, every verification and the writer do: the chain is verified, and each event decoded,
+// in so many goroutines ahead of who takes it.
+func (r *reading) read(ctx context.Context, workers int, take func(es.Event) error) (figure, error) {
 	watch, err := startWatch()
 	if err != nil {
 		return figure{}, err
 	}
 	n := 0
-	var head es.Head
-	for m, err := range es.VerifyChain(&head, r.store.Read(ctx, 0)) {
-		if err != nil {
-			return figure{}, err
-		}
-		e, err := registry.Decode(m)
+	for v, err := range es.Ahead(ctx, events.Registry(), r.store, es.Head{}, workers) {
 		if err == nil {
-			err = take(e)
+			err = v.Err
+		}
+		if err == nil {
+			err = take(v.Event)
 		}
 		if err != nil {
 			return figure{}, err
@@ -173,7 +172,7 @@ func (r *reading) foldViews(ctx context.Context) (figure, error) {
 		}
 		views = append(views, f)
 	}
-	return r.read(ctx, func(e es.Event) error {
+	return r.read(ctx, 1, func(e es.Event) error {
 		for _, v := range views {
 			if v.reads != nil && !v.reads[e.Ref.Aggregate] {
 				continue
@@ -191,7 +190,7 @@ func (r *reading) foldWorld(ctx context.Context) (figure, error) {
 	if err != nil {
 		return figure{}, err
 	}
-	return r.read(ctx, world.Apply)
+	return r.read(ctx, runtime.GOMAXPROCS(0), world.Apply)
 }
 
 // bareReplay reads all messages with nats.go alone, and no more of them than their headers.
