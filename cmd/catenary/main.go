@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/errors"
+
+	"catenary/internal/run"
 )
 
 // Main is one run of the program, and all it touches.
@@ -44,5 +46,8 @@ func main() {
 	// The first signal ends the context; then signals act as if nobody listened, so that a second one ends the process.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	os.Exit(Main{Program: os.Args[0], Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.Getenv, Now: time.Now}.Run(ctx))
+	end := run.Slack(os.Getenv) // up is a server process, and what else runs ends before it has anything to collect
+	code := Main{Program: os.Args[0], Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.Getenv, Now: time.Now}.Run(ctx)
+	end()
+	os.Exit(code)
 }

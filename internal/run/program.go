@@ -45,7 +45,10 @@ type Program struct {
 func (p Program) Exec() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	os.Exit(p.Main(ctx, os.Args[1:], os.Getenv, os.Stderr))
+	end := Slack(os.Getenv)
+	code := p.Main(ctx, os.Args[1:], os.Getenv, os.Stderr)
+	end()
+	os.Exit(code)
 }
 
 // Main runs the program and gives its exit code: 0 when the context has ended or the part has done its work, 1 when the part can't go on, 2 for settings

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/errors"
+
+	"catenary/internal/run"
 )
 
 // Exit codes.
@@ -41,7 +43,10 @@ type config struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	os.Exit(program(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+	end := run.Slack(os.Getenv) // as the programs do that are measured
+	code := program(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	end()
+	os.Exit(code)
 }
 
 // program does what the arguments say and gives the exit code. A row that falls short is a figure like others: it does not make the
