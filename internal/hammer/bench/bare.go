@@ -64,6 +64,7 @@ type bare struct {
 	messages []*nats.Msg
 	tail     uint64
 	next     int
+	last     jetstream.PubAckFuture // of the last one published
 }
 
 // newBare makes the bare stream, and takes the newest messages of the event stream to send.
@@ -119,29 +120,39 @@ func (b *bare) oneByOne(ctx context.Context, more func() bool, waited *hammer.La
 
 // pipelined tells no latency: nobody waits for a single answer.
 func (b *bare) pipelined(ctx context.Context, more func() bool, _ *hammer.Latency) (n int, err error) {
-	var last jetstream.PubAckFuture
 	for ; more(); n++ {
-		last, err = b.js.PublishMsgAsync(b.message(), jetstream.WithExpectLastSequence(b.tail), jetstream.WithStallWait(bareTimeout))
-		if err != nil {
+		if err := b.publish(); err != nil {
 			return n, err
 		}
+	}
+	return n, b.settled(ctx)
+}
+
+// publish sends the next message, to stand after the one before it, and waits only while too many are unanswered.
+func (b *bare) publish() (err error) {
+	b.last, err = b.js.PublishMsgAsync(b.message(), jetstream.WithExpectLastSequence(b.tail), jetstream.WithStallWait(bareTimeout))
+	if err == nil {
 		b.tail++
 	}
+	return err
+}
+
+// settled waits until all that was published stands. Each was guarded by the one before it: so the last one's sequence tells.
+func (b *bare) settled(ctx context.Context) error {
 	select {
 	case <-b.js.PublishAsyncComplete():
 	case <-ctx.Done():
-		return n, ctx.Err()
+		return ctx.Err()
 	}
-	// Each was guarded by the one before it: so the last one's sequence tells that all of them stand.
 	select {
-	case err := <-last.Err():
-		return n, err
-	case ack := <-last.Ok():
+	case err := <-b.last.Err():
+		return err
+	case ack := <-b.last.Ok():
 		if ack.Sequence != b.tail {
-			return n, errors.Newf("the last one is at %d, not at %d", ack.Sequence, b.tail)
+			return errors.Newf("the last one is at %d, not at %d", ack.Sequence, b.tail)
 		}
 	}
-	return n, nil
+	return nil
 }
 
 func (b *bare) batches(ctx context.Context, more func() bool, waited *hammer.Latency) (n int, err error) {

@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"runtime"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
@@ -38,8 +35,9 @@ const (
 
 // Their counterparts.
 const (
-	bareReplay = "unfiltered replay that parses headers"
-	barePuts   = "guarded publishes of the same values, pipelined"
+	bareReplay     = "unfiltered replay that parses headers"
+	barePuts       = "guarded publishes of the same values, pipelined"
+	bareProjection = "the same publishes, one for each event of an unfiltered replay"
 )
 
 // readLines runs the rows about reading the event stream, on a stream that a load has filled.
@@ -68,6 +66,7 @@ func (b *bencher) readLines(ctx context.Context) ([]line, error) {
 			{rowFoldViews, "events", bareReplay, target{ratio: 0.6}, r.foldViews, r.bareReplay},
 			{rowFoldWorld, "events", bareReplay, target{}, r.foldWorld, r.bareReplay},
 			{rowProject, "values", barePuts, target{ratio: 0.7}, r.project, r.barePuts(b.runTime)},
+			{rowProject, "values", bareProjection, target{ratio: 0.7}, r.project, r.bareProjection},
 			{rowRebuild, "events", "", target{rate: 20_000}, r.rebuild(b.sayf), nil},
 			{rowAudit, "events", bareReplay, target{rate: 30_000}, r.takeIn(b.dir), r.bareReplay},
 		} {
@@ -191,65 +190,4 @@ func (r *reading) foldWorld(ctx context.Context) (figure, error) {
 		return figure{}, err
 	}
 	return r.read(ctx, runtime.GOMAXPROCS(0), world.Apply)
-}
-
-// bareReplay reads all messages with nats.go alone, and no more of them than their headers.
-func (r *reading) bareReplay(ctx context.Context) (figure, error) {
-	watch, err := startWatch()
-	if err != nil {
-		return figure{}, err
-	}
-	consumer, err := r.js.OrderedConsumer(ctx, topology.EventStream, jetstream.OrderedConsumerConfig{})
-	if err != nil {
-		return figure{}, errors.Wrap(err, bareReplay)
-	}
-	done := make(chan struct{})
-	var n uint64
-	reading, err := consumer.Consume(func(m jetstream.Msg) {
-		if m.Headers() != nil {
-			n++
-		}
-		if n == r.tail {
-			close(done)
-		}
-	}, jetstream.PullMaxMessages(bareReadAhead))
-	if err != nil {
-		return figure{}, errors.Wrap(err, bareReplay)
-	}
-	defer reading.Stop()
-	select {
-	case <-done:
-		return watch.figure(int(n), nil)
-	case <-ctx.Done():
-		return figure{}, ctx.Err()
-	}
-}
-
-// barePuts publishes what stands in the bucket of assignments, with nats.go alone and the guards a projector has, to a stream
-// that is configured as a bucket.
-func (r *reading) barePuts(d time.Duration) func(context.Context) (figure, error) {
-	return func(ctx context.Context) (figure, error) {
-		c := topology.Bucket(bareStream, r.options)
-		stream, err := r.js.CreateOrUpdateStream(ctx, c)
-		if err != nil {
-			return figure{}, errors.Wrap(err, barePuts)
-		}
-		b := &bare{nc: r.bareConn, tail: stream.CachedInfo().State.LastSeq}
-		if b.js, err = jetstream.New(r.bareConn, jetstream.WithPublishAsyncMaxPending(project.DefaultMaxInFlight), jetstream.WithPublishAsyncTimeout(bareTimeout)); err != nil {
-			return figure{}, errors.Wrap(err, barePuts)
-		}
-		origin, err := r.js.Stream(ctx, topology.BucketStream(topology.BucketAssignments))
-		if err != nil {
-			return figure{}, errors.Wrap(err, barePuts)
-		}
-		for sequence := uint64(1); sequence <= samples; sequence++ {
-			m, err := origin.GetMsg(ctx, sequence)
-			if err != nil {
-				return figure{}, errors.Wrapf(err, "read value %s", strconv.FormatUint(sequence, 10))
-			}
-			key := strings.TrimPrefix(m.Subject, topology.BucketSubject(topology.BucketAssignments, ""))
-			b.messages = append(b.messages, &nats.Msg{Subject: topology.BucketSubject(bareStream, key), Header: m.Header, Data: m.Data})
-		}
-		return b.run(ctx, pipelined, d)
-	}
 }
