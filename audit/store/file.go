@@ -82,11 +82,11 @@ func (r *readied) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 func openLive(path string) (*sql.DB, error) {
-	return openFile(source(path, append(pragmas(pragmaPatience, "journal_mode(WAL)", pragmaLive, pragmaCache, pragmaErase), "mode=rw")...), 1, nil)
+	return openFile(source(path, append(pragmas(pragmaPatience, "journal_mode(WAL)", pragmaLive, pragmaCache, pragmaErase), "mode=rw")...), 1, remember)
 }
 
 func openBuild(path string) (*sql.DB, error) {
-	return openFile(source(path, pragmas("page_size(8192)", "journal_mode(OFF)", pragmaBuild, "locking_mode(EXCLUSIVE)", pragmaBuildCache, pragmaErase)...), 1, nil)
+	return openFile(source(path, pragmas("page_size(8192)", "journal_mode(OFF)", pragmaBuild, "locking_mode(EXCLUSIVE)", pragmaBuildCache, pragmaErase)...), 1, remember)
 }
 
 func openReaders(path string, most int, setup func(driver.Conn) (driver.Conn, error)) (*sql.DB, error) {

@@ -8,10 +8,10 @@ import (
 )
 
 // mostRemembered bounds the statements that a connection keeps prepared. Questions have a few dozen, and some more by which of their
-// filters are given.
+// filters are given; who writes asks a handful.
 const mostRemembered = 128
 
-// remembering is a connection that keeps the statements of questions prepared: to prepare one takes longer than to find a row by it.
+// remembering is a connection that keeps the statements it reads with prepared: to prepare one takes longer than to find a row by it.
 type remembering struct {
 	driver.Conn
 	statements map[string]*remembered
@@ -74,6 +74,16 @@ func (c *remembering) Close() error {
 		failure = errors.CombineErrors(failure, s.prepared.(driver.Stmt).Close())
 	}
 	return errors.CombineErrors(failure, c.Conn.Close())
+}
+
+// ExecContext runs a statement that reads nothing. It is not kept: those that run often are prepared by who runs them.
+func (c *remembering) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+// PrepareContext prepares a statement for who asks, who closes it.
+func (c *remembering) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
 }
 
 // BeginTx begins a transaction.
