@@ -15,14 +15,19 @@ import (
 	"catenary/internal/natsconn"
 	"catenary/internal/topology"
 	"catenary/rollout"
+	"catenary/rollout/walk"
 )
 
 const whyHelp = `Why says why a rollout does not move: what holds it as a whole, and for each step that is not done whether it waits, is pending or has come to
-another end. The engine that walks is asked, so that what it says holds now. When none walks, what the record says is shown, and a note says so.`
+another end. The engine that walks is asked, so that what it says holds now. When none walks, what the record says is shown, and a note says so.
+
+In JSON each is {tier, node, module, reason, waits-for, until}; node and module are left out for what holds the rollout or a tier as a whole. The reasons
+are stable words, such as tier, dependency, pending, concurrency, frozen, vetoed, offline, approval, bake, gate.`
 
 func (a *app) rolloutWhyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "why ID", Short: "Say what does not move, and why", Long: whyHelp, Args: takes("ID"), ValidArgsFunction: a.completeKind("rollout"),
+		Example: "  catenary rollout why 20260501-120000-3f9a",
 	}
 	output := formatFlag(cmd, formatTable)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -75,31 +80,46 @@ func (s *session) blocked(ctx context.Context, id string) (list []standstill, wa
 	ctx, cancel := context.WithTimeout(ctx, blockedPatience)
 	defer cancel()
 	for {
-		body, err := json.Marshal(rollout.BlockedQuestion{Rollout: id, After: len(list)})
-		if err != nil {
-			return nil, false, errors.Wrap(err, "encode the question")
-		}
-		m, err := natsconn.Request(ctx, s.conn, &nats.Msg{Subject: topology.QuerySubject(rollout.QuestionBlocked), Data: body})
-		if errors.Is(err, nats.ErrNoResponders) {
-			err = errors.New("none walks")
-		}
+		a, err := s.blockedPage(ctx, id, len(list))
 		if err != nil {
 			return nil, false, err
 		}
-		var a rollout.BlockedAnswer
-		if err := json.Unmarshal(m.Data, &a); err != nil {
-			return nil, false, errors.Wrap(err, "the engine's answer can't be read")
-		}
-		if a.Error != "" {
-			return nil, false, errors.New(a.Error)
-		}
-		for _, b := range a.Blocked {
-			list = append(list, standstill{Tier: b.Tier, Node: b.Node, Module: b.Module, Reason: b.Reason, WaitsFor: b.WaitsFor, Until: b.Until})
-		}
+		list = append(list, standstills(a.Blocked)...)
 		if len(a.Blocked) == 0 || len(list) >= a.Total {
 			return list, a.Walked, nil
 		}
 	}
+}
+
+// blockedPage asks the engine for reasons, without the first of them.
+func (s *session) blockedPage(ctx context.Context, id string, after int) (rollout.BlockedAnswer, error) {
+	var a rollout.BlockedAnswer
+	body, err := json.Marshal(rollout.BlockedQuestion{Rollout: id, After: after})
+	if err != nil {
+		return a, errors.Wrap(err, "encode the question")
+	}
+	m, err := natsconn.Request(ctx, s.conn, &nats.Msg{Subject: topology.QuerySubject(rollout.QuestionBlocked), Data: body})
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return a, errors.New("none walks")
+	case err != nil:
+		return a, err
+	}
+	if err := json.Unmarshal(m.Data, &a); err != nil {
+		return a, errors.Wrap(err, "the engine's answer can't be read")
+	}
+	if a.Error != "" {
+		return a, errors.New(a.Error)
+	}
+	return a, nil
+}
+
+func standstills(list []walk.Blocked) []standstill {
+	found := make([]standstill, len(list))
+	for i, b := range list {
+		found[i] = standstill{Tier: b.Tier, Node: b.Node, Module: b.Module, Reason: b.Reason, WaitsFor: b.WaitsFor, Until: b.Until}
+	}
+	return found
 }
 
 // ended lists the steps that have come to another end than done.

@@ -67,7 +67,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(
 		a.upCommand(), a.configureCommand(), a.agentCommand(), a.repairCommand(), a.rebuildCommand(),
 		a.sendCommand(), a.recordCommand(), a.publishCommand(), a.assignCommand(), a.unassignCommand(), a.importCommand(), a.parkedCommand(),
-		a.rolloutCommand(), a.strategyCommand(), a.trackCommand(),
+		a.rolloutCommand(), a.strategyCommand(), a.trackCommand(), a.watchCommand(),
 		a.getCommand(), a.nodeCommand(), a.historyCommand(), a.receiptCommand(), a.verifyCommand(), a.projectionsCommand(), a.artifactsCommand(), a.logsCommand(), a.auditCommand(),
 		a.asOfCommand(), a.diffCommand(), a.blameCommand(), a.traceCommand(), a.logCommand(), a.reportCommand(), a.sqlCommand(), a.exportCommand(),
 		a.versionCommand(),
