@@ -31,7 +31,7 @@ type TierNodes struct {
 	Nodes []string `json:"nodes"`
 }
 
-// StepTimes says when a node of a tier was told, and when it reported.
+// StepTimes says when a node of a tier was told, when it reported, and what became of the step.
 type StepTimes struct {
 	Tier     string    `json:"tier"`
 	Node     string    `json:"node"`
@@ -39,6 +39,11 @@ type StepTimes struct {
 	Sent     time.Time `json:"sent,omitzero"`
 	Reported time.Time `json:"reported,omitzero"`
 	State    string    `json:"state"`
+	// Attempt, By, Reason and Ended are those of the step's record.
+	Attempt int       `json:"attempt,omitempty"`
+	By      string    `json:"by,omitempty"`
+	Reason  string    `json:"reason,omitempty"`
+	Ended   time.Time `json:"ended,omitzero"`
 }
 
 // Changed says what a module on a node changes from and to; nothing where nothing stands.
@@ -102,7 +107,10 @@ func join(head Rollout, steps []Step) WholeRollout {
 				*nodes = append(*nodes, s.Node)
 			}
 		}
-		whole.Steps = append(whole.Steps, StepTimes{Tier: s.Tier, Node: s.Node, Module: s.Module, Sent: s.Sent, Reported: s.Reported, State: s.State()})
+		whole.Steps = append(whole.Steps, StepTimes{
+			Tier: s.Tier, Node: s.Node, Module: s.Module, Sent: s.Sent, Reported: s.Reported, State: s.State(),
+			Attempt: s.Attempt, By: s.By, Reason: s.Reason, Ended: s.Ended,
+		})
 		whole.Changed = append(whole.Changed, Changed{Node: s.Node, Module: s.Module, Before: s.Before, After: s.After})
 	}
 	return whole

@@ -16,19 +16,28 @@ func TestCompletion(t *testing.T) {
 	c.node("complete-node")
 	c.module("complete-module")
 	c.ok("assign", "complete-node", "complete-module", "--package", "p@1")
+	c.fleet("complete-step", "complete-place")
+	c.ok("rollout", "plan", "--set", "complete-step=complete-step@2", "--strategy", file(t, "all.yaml", "tiers:\n  - name: all\n"), "--as", "complete-rollout")
 	for args, want := range map[string]string{
-		"ge":                                 "get",
-		"get assignm":                        "assignments",
-		"get node ":                          "complete-node",
-		"get nodes complete-n":               "complete-node",
-		"get assignments complete-n":         "complete-node.complete-module",
-		"history assignment complete-node ":  "complete-module",
-		"assign ":                            "complete-node",
-		"assign complete-node ":              "complete-module",
-		"send ":                              "assignment",
-		"send node ":                         "relabel",
-		"get nodes -o ":                      "yaml",
-		"unassign complete-node complete-mo": "complete-module",
+		"wat":                              "watch",
+		"rollout settle ":                  "complete-rollout",
+		"rollout settle complete-rollout ": "complete-place",
+		"rollout retry-step complete-rollout complete-place ":         "complete-step",
+		"rollout settle complete-rollout complete-place x --outcome ": "skipped",
+		"rollout plan --module ":                                      "complete-module",
+		"track declare t --on ":                                       "publication",
+		"ge":                                                          "get",
+		"get assignm":                                                 "assignments",
+		"get node ":                                                   "complete-node",
+		"get nodes complete-n":                                        "complete-node",
+		"get assignments complete-n":                                  "complete-node.complete-module",
+		"history assignment complete-node ":                           "complete-module",
+		"assign ":                                                     "complete-node",
+		"assign complete-node ":                                       "complete-module",
+		"send ":                                                       "assignment",
+		"send node ":                                                  "relabel",
+		"get nodes -o ":                                               "yaml",
+		"unassign complete-node complete-mo":                          "complete-module",
 	} {
 		found := c.ok(append([]string{"__complete"}, strings.Split(args, " ")...)...)
 		if !strings.Contains("\n"+found.out, "\n"+want) {

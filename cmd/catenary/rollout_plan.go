@@ -29,7 +29,15 @@ What it shall lead to is one of these:
   --as-of TIME [--node N] [--module M]         the fleet, a node or a module as it was told to be at that time
 
 What is right already is no part of the plan; when all is, nothing is recorded. What would change but must not is shown with its reason:
-frozen, vetoed, managed by somebody else, in no tier. What is not recorded as published is named, and nothing is planned then.`
+frozen, vetoed, managed by somebody else, in no tier. What is not recorded as published is named, and nothing is planned then.
+
+In JSON a plan is {id, head, steps[], tiers[], right, ends, left-out[], missing[], since[]}; with -o json, too, the plan is recorded unless
+--dry-run is given.
+
+   0  it is recorded; or there was nothing to change
+   2  what was asked for is unclear, or the strategy is wrong
+   4  there is no such strategy, track or rollout
+   5  it is refused: something is not published, would end what stands without --confirm-ends, or waits for itself`
 
 // planFlags say what a plan shall lead to, and how.
 type planFlags struct {
@@ -80,6 +88,10 @@ func (a *app) rolloutPlanCommand() *cobra.Command {
 	flags.StringVar(&p.module, "module", "", "with --as-of, only this `module`")
 	flags.StringVar(&p.strategy, "strategy", "", "a strategy `file`, or the name of a declared one")
 	flags.StringVar(&p.track, "track", "", "plan for this `track`, with its strategy unless another is given")
+	offer(cmd, "node", a.completeKind("node"))
+	offer(cmd, "module", a.completeKind("module"))
+	offer(cmd, "track", a.completeKind("track"))
+	offer(cmd, "strategy", a.completeStrategy())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given := 0
 		for _, yes := range []bool{len(p.sets) > 0, p.commit != "", !p.asOf.IsZero()} {
@@ -326,7 +338,7 @@ func explained(err error) error {
 	)
 	switch {
 	case errors.As(err, &missing):
-		return errors.WithHint(errors.Mark(err, errRefused), "record it with record publication, or give --allow-missing")
+		return errors.WithHintf(errors.Mark(err, errRefused), "when it is published: catenary record publication %s --module %s; or give --allow-missing", shellWord(missing.Missing[0].Version.String()), shellWord(missing.Missing[0].Module))
 	case errors.As(err, &circle), errors.As(err, &edge), errors.As(err, &two), errors.As(err, &many):
 		return errors.Mark(err, errRefused)
 	}

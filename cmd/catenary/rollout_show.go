@@ -34,7 +34,7 @@ func (a *app) showRolloutPlan(s *session, f format, p plan.Plan) error {
 		t.linef("  takes back %s", p.Head.Reverts)
 	}
 	if !p.Head.Restores.IsZero() {
-		t.linef("  takes back to %s", showTime(p.Head.Restores, s.zone))
+		t.linef("  goes back to %s", showTime(p.Head.Restores, s.zone))
 	}
 	for _, c := range p.Head.Commits {
 		t.linef("  %s at %s", c.Repository, shortCommit(c.Commit))
@@ -55,14 +55,18 @@ func (a *app) showRolloutPlan(s *session, f format, p plan.Plan) error {
 	if p.Ends > 0 {
 		t.linef("  ends %s: confirm with --confirm-ends %d", counted(p.Ends, "assignment"), p.Ends)
 	}
-	t.list("left out", len(p.LeftOut), func(i int) string { return leftLine(p.LeftOut[i], s.zone) })
+	t.left(p.LeftOut, s.zone)
 	t.list("not recorded as published", len(p.Missing), func(i int) string {
 		return fmt.Sprintf("%s of %s, on %s", p.Missing[i].Version, p.Missing[i].Module, counted(p.Missing[i].Places, "node"))
 	})
 	t.list("commits since", len(p.Since), func(i int) string {
 		return fmt.Sprintf("%s %s %s", shortCommit(p.Since[i].Commit), showTime(p.Since[i].Merged, s.zone), s.names(p.Since[i].Author))
 	})
-	if len(p.Steps) == 0 {
+	switch {
+	case len(p.Steps) > 0:
+	case len(p.LeftOut) > 0:
+		t.linef("nothing can change: nothing is recorded")
+	default:
 		t.linef("nothing to change: nothing is recorded")
 	}
 	return t.print()
@@ -136,12 +140,33 @@ func showVersion(v *events.Version) string {
 	return showReference(v.Reference)
 }
 
-func leftLine(l plan.LeftOut, zone *time.Location) string {
-	text := fmt.Sprintf("%s %s: %s (%s)", l.Node, l.Module, l.Why, l.Reason)
-	if !l.Until.IsZero() {
-		text += ", until " + showTime(l.Until, zone)
+// left shows what is left out: each reason once, with the places that it holds for.
+func (t *tree) left(list []plan.LeftOut, zone *time.Location) {
+	var reasons []string
+	places := map[string][]string{}
+	for _, l := range list {
+		reason := l.Reason + ": " + l.Why
+		if !l.Until.IsZero() {
+			reason += ", until " + showTime(l.Until, zone)
+		}
+		if places[reason] == nil {
+			reasons = append(reasons, reason)
+		}
+		places[reason] = append(places[reason], l.Node+" "+l.Module)
 	}
-	return text
+	if len(list) > 0 {
+		t.linef("  left out: %d", len(list))
+	}
+	for _, reason := range reasons {
+		t.linef("    %s", reason)
+		for i, place := range places[reason] {
+			if i == mostShown {
+				t.linef("      and %d more", len(places[reason])-mostShown)
+				break
+			}
+			t.linef("      %s", place)
+		}
+	}
 }
 
 func (a *app) rolloutListCommand() *cobra.Command {
@@ -159,7 +184,12 @@ func kindOf(singular string) kind {
 func (a *app) rolloutShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show ID", Short: "Show a rollout with all its steps", Args: takes("ID"), ValidArgsFunction: a.completeKind("rollout"),
-		Long: `Show gives a rollout with its tiers and steps: what changes from what to what, when each node was told and what became of it.`,
+		Long: `Show gives a rollout with its tiers and steps: what changes from what to what, when each node was told and what became of it. Of a tier the first 20 steps
+are shown; -o json has all of them.
+
+In JSON the rollout's record comes with tiers[].nodes, with steps[] (tier, node, module, state, and where there are some attempt, by, reason, sent, reported,
+ended) and with changed[] (node, module, before, after). A step's state is waiting, pending, done, failed, unknown or skipped.`,
+		Example: "  catenary rollout show 20260501-120000-3f9a\n  catenary rollout show 20260501-120000-3f9a -o json",
 	}
 	output := formatFlag(cmd, formatTable)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -185,8 +215,9 @@ func (a *app) showRollout(s *session, whole chain.WholeRollout) error {
 	t := tree{app: a}
 	t.linef("rollout %s: %s", whole.ID, whole.State)
 	for _, fact := range [][2]string{
-		{"reason", whole.Reason}, {"why", whole.Why}, {"takes back", whole.Reverts}, {"taken back by", whole.RevertedBy}, {"superseded by", whole.SupersededBy},
-		{"track", whole.Track}, {"strategy", whole.Strategy},
+		{"reason", whole.Reason}, {"why", whole.Why}, {"takes back", whole.Reverts}, {"taken back by", whole.RevertedBy}, {"goes back to", showTime(whole.Times.Restores, s.zone)},
+		{"supersedes", strings.Join(whole.Supersedes, ", ")}, {"superseded by", whole.SupersededBy}, {"track", whole.Track}, {"strategy", whole.Strategy},
+		{"planned", showTime(whole.Times.Planned, s.zone)}, {"started", showTime(whole.Times.Started, s.zone)}, {"ended", showTime(whole.Times.Ended, s.zone)},
 	} {
 		if fact[1] != "" {
 			t.linef("  %s: %s", fact[0], fact[1])

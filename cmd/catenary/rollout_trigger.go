@@ -106,8 +106,8 @@ func (e *heldTrack) Error() string {
 
 func (a *app) trackWhyCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "why NAME", Short: "Say why a track does not plan", Args: takes("NAME"), ValidArgsFunction: a.completeKind("track"),
-		Long: `Why says why a track does not plan by itself, as the engine sees it, or what it is about to plan.`,
+		Use: "why NAME", Short: "Say why a track does not plan", Args: takes("NAME"), ValidArgsFunction: a.completeKind("track"), Example: "  catenary track why shops",
+		Long: `Why says why a track does not plan by itself, as the engine sees it, or what it is about to plan. In JSON that is {reason, waits-for, until}, or the plan.`,
 	}
 	output := formatFlag(cmd, formatTable)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -42,12 +42,15 @@ func (a *app) rolloutWaitCommand() *cobra.Command {
 	return cmd
 }
 
-const watchHelp = `Watch shows how a rollout goes, a line for each step and tier that has come further, until it is final. Its exit code is that of rollout wait.`
+const watchHelp = `Watch shows how a rollout goes, a line for each step and tier that has come further, until it is final. Its exit code is that of rollout wait.
+
+To see all rollouts and the fleet: catenary watch`
 
 func (a *app) rolloutWatchCommand() *cobra.Command {
 	var patience time.Duration
 	cmd := &cobra.Command{
 		Use: "watch ID", Short: "Show how a rollout goes, until it is final", Long: watchHelp, Args: takes("ID"), ValidArgsFunction: a.completeKind("rollout"),
+		Example: "  catenary rollout watch 20260501-120000-3f9a",
 	}
 	cmd.Flags().DurationVar(&patience, "timeout", 0, "longest `span` to watch, such as 20m (default for ever)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -124,7 +127,7 @@ func (a *app) endedAs(r chain.Rollout) error {
 		sum[events.StepUnknown] += t.Counts.Unknown
 		sum[events.StepSkipped] += t.Counts.Skipped
 	}
-	text := fmt.Sprintf("rollout %s is %s", r.ID, r.State)
+	text := fmt.Sprintf("rollout %s: %s", r.ID, r.State)
 	for _, outcome := range []string{events.StepDone, events.StepFailed, events.StepUnknown, events.StepSkipped} {
 		if n := sum[outcome]; n > 0 {
 			text += fmt.Sprintf(", %d %s", n, outcome)

@@ -24,7 +24,7 @@ func (a *app) strategyCommand() *cobra.Command {
 
 func (a *app) strategySchemaCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "schema", Short: "Print the JSON Schema of a strategy file", Args: takes(),
+		Use: "schema", Short: "Print the JSON Schema of a strategy file", Args: takes(), Example: "  catenary strategy schema > strategy.schema.json",
 		RunE: func(*cobra.Command, []string) error {
 			_, err := a.Stdout.Write(strategy.Schema())
 			return errors.Wrap(err, "write the schema")
@@ -76,7 +76,7 @@ func (a *app) strategyDeclareCommand() *cobra.Command {
 
 func (a *app) strategyEndCommand() *cobra.Command {
 	var c commands.EndStrategy
-	cmd := &cobra.Command{Use: "end NAME", Short: "Let no new plan use a strategy", Args: takes("NAME"), ValidArgsFunction: a.completeKind("strategy")}
+	cmd := &cobra.Command{Use: "end NAME", Short: "Let no new plan use a strategy", Args: takes("NAME"), ValidArgsFunction: a.completeKind("strategy"), Example: `  catenary strategy end canary --reason "replaced by careful"`}
 	w := a.writeFlags(cmd)
 	cmd.Flags().StringVar(&c.Reason, "reason", "", "why, in a `sentence`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -29,6 +29,9 @@ func (a *app) trackSpecCommand(verb, short string, payload func(events.TrackSpec
 	flags.StringArrayVar(&t.Modules, "module", nil, "a `module` that it carries; once for each")
 	flags.StringVar(&t.Strategy, "strategy", "", "the `name` of a declared strategy")
 	flags.StringVar(&t.On, "on", "", "what makes it plan: merge, publication or manual")
+	offer(cmd, "module", a.completeKind("module"))
+	offer(cmd, "strategy", a.completeKind("strategy"))
+	offer(cmd, "on", cobra.FixedCompletions([]string{events.OnMerge, events.OnPublication, events.OnManual}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		t.Track = args[0]
 		return a.write(cmd, w, verb+" track "+t.Track, payload(t))
@@ -38,7 +41,7 @@ func (a *app) trackSpecCommand(verb, short string, payload func(events.TrackSpec
 
 func (a *app) trackEndCommand() *cobra.Command {
 	var c commands.EndTrack
-	cmd := &cobra.Command{Use: "end NAME", Short: "Let a track plan no more", Args: takes("NAME"), ValidArgsFunction: a.completeKind("track")}
+	cmd := &cobra.Command{Use: "end NAME", Short: "Let a track plan no more", Args: takes("NAME"), ValidArgsFunction: a.completeKind("track"), Example: `  catenary track end shops --reason "the shops are closed"`}
 	w := a.writeFlags(cmd)
 	cmd.Flags().StringVar(&c.Reason, "reason", "", "why, in a `sentence`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

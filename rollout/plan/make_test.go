@@ -160,7 +160,7 @@ func TestMissingIsNamedBeforeAnythingMoves(t *testing.T) {
 	t.Parallel()
 	_, err := plan.Make(fleet(), set(target("shop", "r9")))
 	var missing *plan.MissingError
-	if !errors.As(err, &missing) || err.Error() != "not recorded as published: shop@r9 of shop on 6" {
+	if !errors.As(err, &missing) || err.Error() != "not recorded as published: shop@r9 of shop, on 6 nodes" {
 		t.Fatalf("gave %v", err)
 	}
 	r := set(target("shop", "r9"))

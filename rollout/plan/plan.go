@@ -104,13 +104,20 @@ func (e *MissingError) Error() string {
 	const most = 5
 	var names []string
 	for _, m := range e.Missing[:min(most, len(e.Missing))] {
-		names = append(names, fmt.Sprintf("%s of %s on %d", m.Version, m.Module, m.Places))
+		names = append(names, fmt.Sprintf("%s of %s, on %s", m.Version, m.Module, nodes(m.Places)))
 	}
 	s := "not recorded as published: " + strings.Join(names, ", ")
 	if rest := len(e.Missing) - most; rest > 0 {
 		s += fmt.Sprintf(" and %d more", rest)
 	}
 	return s
+}
+
+func nodes(n int) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", n)
 }
 
 // CircleError says that steps wait for each other.
