@@ -49,7 +49,7 @@ func (a *app) rolloutVerbCommand(verb, short, long string, payload func(id, reas
 	var reason string
 	cmd := &cobra.Command{
 		Use: verb + " ID", Short: short, Long: long, Args: takes("ID"), ValidArgsFunction: a.completeKind("rollout"),
-		Example: fmt.Sprintf("  catenary rollout %s 20260501-120000-3f9a --reason TEXT", verb),
+		Example: fmt.Sprintf("  catenary rollout %s 20260501-120000-3f9a --reason \"as agreed\"", verb),
 	}
 	w := a.writeFlags(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "why, in a `sentence`")
@@ -121,7 +121,7 @@ func (a *app) rolloutRetryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "retry-step ID NODE MODULE --reason TEXT", Short: "Have a step tried again that was not done",
 		Args: takes("ID", "NODE", "MODULE"), ValidArgsFunction: a.completeStep(),
-		Long: `Retry-step has a step tried again that has failed, was skipped or is unknown, as long as its rollout is not final.`,
+		Long:    `Retry-step has a step tried again that has failed, was skipped or is unknown, as long as its rollout is not final.`,
 		Example: `  catenary rollout retry-step 20260501-120000-3f9a edge-1 web --reason "the disk was full"`,
 	}
 	w := a.writeFlags(cmd)

@@ -16,7 +16,12 @@ On a terminal it is a picture that follows the window's size. Into a pipe or a f
 With -o json it writes an object for each change, one a line, whose steps are those that have changed since the object before.
 
 A server that restarts does not end it: what is shown stays, with a note since when it can't be told whether it still holds. So it is when a view is
-behind, has stopped, or nobody says how far it is. With --once, the exit code is 7 then.`
+behind, has stopped, or nobody says how far it is. With --once, the exit code is 7 then.
+
+In JSON: at, server, event (the newest when it was looked), behind (why it may be out of date; left out when it is not), no-engine (why nobody says what rollouts
+wait for), nodes {all, external}, assignments (how many are as-told, unhealthy, drifted, running-something-else, not-reported), rollouts[] {id, state,
+reason, why, track, reverts, reverted-by, carries[], tiers[] {name, entered, counts}, waits[] {reason, count, and of the first tier, node, module, waits-for,
+until}, ended}, trouble[] (the first 100 places that are not as told, of trouble-count) and steps[], as "get step -o json" has them.`
 
 const (
 	// watchEvery is how often is looked, unless told otherwise: people do not read faster.
