@@ -15,9 +15,9 @@ func TestCompletion(t *testing.T) {
 	}
 	c.node("complete-node")
 	c.module("complete-module")
-	c.ok("assign", "complete-node", "complete-module", "--package", "p@1")
+	c.ok("assign", "complete-node", "complete-module", "--package", "p@1", "--wait", "30s")
 	c.fleet("complete-step", "complete-place")
-	c.ok("rollout", "plan", "--set", "complete-step=complete-step@2", "--strategy", file(t, "all.yaml", "tiers:\n  - name: all\n"), "--as", "complete-rollout")
+	c.ok("rollout", "plan", "--set", "complete-step=complete-step@2", "--strategy", file(t, "all.yaml", "tiers:\n  - name: all\n"), "--as", "complete-rollout", "--wait", "30s")
 	for args, want := range map[string]string{
 		"wat":                              "watch",
 		"rollout settle ":                  "complete-rollout",
