@@ -90,8 +90,9 @@ func (s *State) foldFinal(id string, fact events.Rollout) error {
 		return nil
 	case events.RolloutBlocked:
 		return nil
+	default:
+		return errors.Newf("rollout %s is not under way", id)
 	}
-	return errors.Newf("rollout %s is not under way", id)
 }
 
 func (s *State) begin(e es.Event, f events.RolloutPlanning) error {

@@ -12,13 +12,11 @@ func (j *judge) final(r *rollout, fact events.Rollout) {
 	if r.status != final {
 		return
 	}
-	switch f := fact.(type) {
-	case events.RolloutReverted:
+	if _, back := fact.(events.RolloutReverted); back {
 		return
-	case events.RolloutStepEnded:
-		if r.step(f.StepName).phase == events.StepPending {
-			return
-		}
+	}
+	if f, ended := fact.(events.RolloutStepEnded); ended && r.step(f.StepName).phase == events.StepPending {
+		return
 	}
 	j.say("final", "rollout %s is final, and %T follows", r.id, fact)
 }
