@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -84,7 +85,7 @@ func TestKilled(t *testing.T) {
 	whole.must(0, "import", "deliveries", path)
 	for _, kind := range []string{"assignments", "freezes", "nodes", "modules"} {
 		args := []string{"get", kind, "--all", "-o", "json"}
-		if diff := cmp.Diff(whole.must(0, args...).out, c.must(0, args...).out); diff != "" {
+		if diff := cmp.Diff(untold(whole.must(0, args...).out), untold(c.must(0, args...).out)); diff != "" {
 			t.Errorf("%s (-never killed +killed):\n%s", kind, diff)
 		}
 	}
@@ -94,6 +95,11 @@ func TestKilled(t *testing.T) {
 			t.Errorf("history of %v (-rows +got):\n%s", p, diff)
 		}
 	})
+}
+
+// untold leaves out which event told a node: events of writers that started stand between those of the import.
+func untold(records string) string {
+	return regexp.MustCompile(`,"told":\d+`).ReplaceAllString(records, "")
 }
 
 // running is a call of the tool that goes on.
