@@ -64,7 +64,7 @@ func TestSuite(t *testing.T) {
 func TestWhatACommandIsTold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	d := open(t, exec.Config{Name: "look", Apply: shell(`env | grep ^CATENARY_ | grep -v OUTPUTS | sort; cat`), Dir: dir})
+	d := open(t, exec.Config{Name: "look", Apply: shell(`env | grep ^CATENARY_ | grep -vE 'OUTPUTS|DATA' | sort; cat`), Dir: dir})
 	record := `{"node":"n1","provisioning":{ "a": 1.0 }}`
 	var said strings.Builder
 	_, err := d.Apply(t.Context(), driver.Task{
