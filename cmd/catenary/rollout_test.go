@@ -42,6 +42,7 @@ func TestRollouts(t *testing.T) {
 	u := started(t, "--store", t.TempDir(), "--durability", "interval", "--no-audit", "--no-engine")
 	for name, test := range map[string]func(*testing.T, caller){
 		"by hand": rolloutByHand, "back to a moment": planBackToAMoment, "from a commit": planFromACommit, "refused": plansThatAreRefused,
+		"completed": completeRollouts,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, caller{t: t, url: u.ready.NATS}) })
 	}
