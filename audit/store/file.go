@@ -4,11 +4,15 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"io/fs"
 	"net/url"
+	"os"
 	"strings"
 
 	"github.com/cockroachdb/errors"
 	"modernc.org/sqlite"
+
+	"catenary/es"
 )
 
 const (
@@ -83,6 +87,22 @@ func (r *readied) Connect(ctx context.Context) (driver.Conn, error) {
 
 func openLive(path string) (*sql.DB, error) {
 	return openFile(source(path, append(pragmas(pragmaPatience, "journal_mode(WAL)", pragmaLive, pragmaCache, pragmaErase), "mode=rw")...), 1, remember)
+}
+
+// Seen gives the last event that a file has taken in, whichever program wrote it, without changing the file. It is the zero head when
+// there is no file, or an empty one, and an error when the file can't be read as an audit store.
+func Seen(ctx context.Context, path string) (seen es.Head, err error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+		return es.Head{}, nil
+	}
+	db, err := openReaders(path, 1, nil)
+	if err != nil {
+		return es.Head{}, err
+	}
+	defer func() { err = errors.CombineErrors(err, db.Close()) }()
+	at, err := readPlace(ctx, db)
+	return at.head, err
 }
 
 func openBuild(path string) (*sql.DB, error) {

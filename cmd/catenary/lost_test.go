@@ -43,6 +43,10 @@ func TestUpOverALostStream(t *testing.T) {
 	if err := os.CopyFS(yesterday, os.DirFS(streamPath(store))); err != nil {
 		t.Fatal(err)
 	}
+	everything := filepath.Join(t.TempDir(), "everything")
+	if err := os.CopyFS(everything, os.DirFS(filepath.Join(store, "jetstream"))); err != nil {
+		t.Fatal(err)
+	}
 	var last uint64
 	run(store, func(c caller) {
 		for n := range 10 {
@@ -106,6 +110,25 @@ func TestUpOverALostStream(t *testing.T) {
 	})
 	t.Run("case A11: yesterday's copy", func(t *testing.T) {
 		refused(replaced(yesterday), seen, "the stream ends at event 2", "bucket chain-nodes", "checkpoint of catenary-", "--accept-truncated-at 2")
+	})
+	t.Run("yesterday's copy of all that the server keeps", func(t *testing.T) {
+		to := copied()
+		if err := os.RemoveAll(filepath.Join(to, "jetstream")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(filepath.Join(to, "jetstream"), os.DirFS(everything)); err != nil {
+			t.Fatal(err)
+		}
+		refused(to, "audit store "+seen, "the stream ends at event 2", "--accept-truncated-at 2")
+		tail := tailOf(t, to)
+		u := started(t, "--store", to, "--durability", "interval", "--accept-truncated-at", fmt.Sprint(tail), "--accept-reason", "the disk is gone")
+		c := caller{t: t, url: u.ready.NATS}
+		c.node("after")
+		eventually(t, "an audit store of what is left", func() bool { return c.call("log").code == exitOK })
+		if code := u.stop(); code != exitOK {
+			t.Fatalf("it ended with %d:\n%s", code, u.stderr.String())
+		}
+		run(to, func(c caller) { c.node("again") }) // without a further word
 	})
 	t.Run("deleted", func(t *testing.T) {
 		refused(replaced(""), seen, "the stream ends at event 0", "--accept-truncated-at 0")

@@ -157,7 +157,7 @@ func (a *app) up(ctx context.Context, c upConfig, accept *run.AcceptedLoss) (err
 			return run.Writer(ctx, nc, run.WriterConfig{
 				Streams:          server.Options(),
 				Durability:       dispatch.Durability{Fsync: c.durability == string(embedded.DurabilityFsync), Replicas: 1},
-				DiscardSnapshots: c.discardSnapshots, Accept: accept, EraseCopies: server.EraseActor, Now: a.Now, Logger: log, Ready: func() { close(writing) },
+				DiscardSnapshots: c.discardSnapshots, Accept: accept, AuditFile: c.auditFile(store), EraseCopies: server.EraseActor, Now: a.Now, Logger: log, Ready: func() { close(writing) },
 				Alone: true, // nobody else has the password of the ledger's account
 			})
 		}),

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"catenary/audit/proof"
+	"catenary/audit/store"
 	"catenary/commands"
 	"catenary/es"
 	"catenary/es/dispatch"
@@ -33,7 +35,7 @@ type AcceptedLoss struct {
 	Reason string
 }
 
-// witnesses gives all that is known outside the event stream of how far it had come: the newest checkpoint, the newest value of each
+// witnesses gives all that is known in the same server, outside the event stream, of how far it had come: the newest checkpoint, the newest value of each
 // bucket, and the newest snapshot. They are read before the stream: what honestly came from it is never ahead of it.
 func witnesses(ctx context.Context, nc *nats.Conn, snapshots dispatch.Snapshots) ([]events.Witness, error) {
 	var all []events.Witness
@@ -180,14 +182,26 @@ func acceptedWitnesses(ctx context.Context, store es.Store, registry *es.Registr
 	return accepted, nil
 }
 
-// askWitnesses compares the stream with its witnesses before anything is recorded over it. When they contradict it, and somebody has
-// accepted just that, it gives what is to be recorded. It gives errors marked [ErrContradicted], and those of the stores.
-func askWitnesses(ctx context.Context, nc *nats.Conn, store es.Store, snapshots dispatch.Snapshots, accept *AcceptedLoss) (*events.WriterLossAccepted, error) {
-	if err := askForHoles(ctx, nc); err != nil {
-		return nil, err
+// auditWitness gives what an audit store has seen. A file that can't be read bears witness to nothing: its own part deals with it.
+func auditWitness(ctx context.Context, file string, log *slog.Logger) []events.Witness {
+	if file == "" {
+		return nil
 	}
-	all, err := witnesses(ctx, nc, snapshots)
+	seen, err := store.Seen(ctx, file)
 	if err != nil {
+		log.Warn("the audit store can't say how far the event stream had come", "file", file, "reason", err)
+		return nil
+	}
+	if seen.Sequence == 0 {
+		return nil
+	}
+	return []events.Witness{{Name: "audit store", Sequence: seen.Sequence, Hash: seen.Hash.String()}}
+}
+
+// askWitnesses compares the stream with its witnesses, which were asked before it, before anything is recorded over it. When they contradict it, and somebody has
+// accepted just that, it gives what is to be recorded. It gives errors marked [ErrContradicted], and those of the stores.
+func askWitnesses(ctx context.Context, nc *nats.Conn, store es.Store, all []events.Witness, accept *AcceptedLoss) (*events.WriterLossAccepted, error) {
+	if err := askForHoles(ctx, nc); err != nil {
 		return nil, err
 	}
 	tail, err := store.Tail(ctx)

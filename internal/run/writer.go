@@ -39,6 +39,9 @@ type WriterConfig struct {
 	DiscardSnapshots bool
 	// Accept goes on although the stream has lost events, and records so.
 	Accept *AcceptedLoss
+	// AuditFile is an audit store within reach. It is asked too how far the stream had come: it is no part of the server's store, and
+	// does not come back from yesterday with it. Empty means that there is none here.
+	AuditFile string
 	// EraseCopies erases what copies of the actor directory hold at a sequence. It may be nil.
 	EraseCopies func(ctx context.Context, sequence uint64) error
 	// Now is the clock. Default: time.Now.
@@ -172,8 +175,13 @@ func (p *writerPart) discardAsked(ctx context.Context) error {
 // checked makes sure that the stream is the one that was recorded. With a loss that was accepted it gives what is to be recorded, and
 // discards the snapshots, which rest on what was lost.
 func (p *writerPart) checked(ctx context.Context) (loss *events.WriterLossAccepted, err error) {
-	err = withOthers(ctx, func(ctx context.Context) (err error) {
-		loss, err = askWitnesses(ctx, p.nc, p.store, p.snapshots, p.cfg.Accept)
+	err = withOthers(ctx, func(ctx context.Context) error {
+		all, err := witnesses(ctx, p.nc, p.snapshots)
+		if err != nil {
+			return err
+		}
+		all = append(all, auditWitness(ctx, p.cfg.AuditFile, p.log)...)
+		loss, err = askWitnesses(ctx, p.nc, p.store, all, p.cfg.Accept)
 		return err
 	})
 	if err != nil || loss == nil {
