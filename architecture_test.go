@@ -65,7 +65,6 @@ var importTable = []row{
 	{dir: "es/dispatch", imports: []string{"es", "internal/desk", "internal/streams"}, bus: busFiles},
 	{dir: "es/project", imports: []string{"es"}},
 	{dir: "es/project/projecttest", imports: []string{"es", "es/memstore", "es/project"}, harness: true},
-	{dir: "es/process", imports: []string{"es"}},
 	{dir: "es/natsstore", imports: []string{"es", "internal/answers", "internal/pull", "internal/streams", "internal/topology"}, bus: anyFile},
 	// Implements the buckets that es/project states, with the error translation of es/natsstore: there is one of it.
 	{dir: "es/natskv", imports: []string{"es", "es/natsstore", "es/project", "internal/answers", "internal/pull", "internal/streams", "internal/topology"}, bus: anyFile},

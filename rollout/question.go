@@ -15,9 +15,7 @@ const MaxBlocked = 1000
 
 // BlockedQuestion asks why a rollout does not move.
 type BlockedQuestion struct {
-	Rollout string `json:"rollout,omitempty"`
-	// Track asks instead why a track does not plan.
-	Track string `json:"track,omitempty"`
+	Rollout string `json:"rollout"`
 	// After leaves out so many reasons of the beginning.
 	After int `json:"after,omitempty"`
 }

@@ -123,7 +123,8 @@ const enginePatience = 2 * time.Second
 
 // engineSeen says whether an engine that walks answers within the context.
 func engineSeen(ctx context.Context, nc *nats.Conn) bool {
-	_, err := nc.RequestWithContext(ctx, topology.QuerySubject(rollout.QuestionBlocked), []byte("{}"))
+	// Whichever rollout is asked about, its loop has to answer.
+	_, err := nc.RequestWithContext(ctx, topology.QuerySubject(rollout.QuestionBlocked), []byte(`{"rollout":"any"}`))
 	return err == nil
 }
 
@@ -152,7 +153,11 @@ func answerBlocked(ctx context.Context, engine *rollout.Engine, r micro.Request,
 	var q rollout.BlockedQuestion
 	var a rollout.BlockedAnswer
 	err := json.Unmarshal(r.Data(), &q)
-	if err == nil {
+	switch {
+	case err != nil:
+	case q.Rollout == "":
+		err = errors.Newf(`%s needs the name of a rollout, as in {"rollout":"r1"}`, topology.QuerySubject(rollout.QuestionBlocked))
+	default:
 		a, err = engine.Blocked(ctx, q)
 	}
 	if err != nil {

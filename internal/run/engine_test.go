@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"catenary/events"
 	"catenary/internal/hammer"
 	"catenary/internal/topology"
+	"catenary/rollout"
 	"catenary/rollout/plan"
 )
 
@@ -237,6 +239,13 @@ func TestEngineWalks(t *testing.T) {
 	stands, err := chain.Get(t.Context(), s.reader, chain.Assignments, "n1", "db")
 	if err != nil || stands.Value.Package.Version != "1" || stands.Value.Rollout != back.ID {
 		t.Errorf("n1 was told %+v, %v", stands.Value, err)
+	}
+	// The engine that walks says why things wait; a question without a rollout is explained.
+	for question, want := range map[string]string{`{"rollout":"good"}`: `"walked":false`, `{}`: "needs the name of a rollout", `[`: "unexpected end"} {
+		m, err := s.conn.RequestWithContext(t.Context(), topology.QuerySubject(rollout.QuestionBlocked), []byte(question))
+		if err != nil || !strings.Contains(string(m.Data), want) {
+			t.Errorf("asked %s it answers %+v, %v; want %s", question, m, err, want)
+		}
 	}
 }
 
