@@ -43,8 +43,8 @@ func (s *Store) open(ctx context.Context, control *project.Control) (*writing, e
 		return nil, err
 	}
 	w, err := s.openLive(ctx, control)
-	if hasCode(err, func(code int) bool { return code == sqlite3.SQLITE_ERROR }) {
-		s.cfg.Logger.Warn("the audit store has not all of its tables and is built anew", "file", s.cfg.Path, "reason", err)
+	if hasCode(err, func(code int) bool { return code == sqlite3.SQLITE_ERROR }) || errors.Is(err, errNowhere) {
+		s.cfg.Logger.Warn("the audit store has not all that belongs into it and is built anew", "file", s.cfg.Path, "reason", err)
 		return nil, nil
 	}
 	if err != nil {

@@ -120,7 +120,7 @@ func tables() []table {
 			},
 		},
 		{
-			name: "word", about: "The words of every event, by its sequence.",
+			name: "word", about: "The words of every event, by its sequence (rowid): to be searched with MATCH, not listed.",
 			virtual: "fts5(words, content='', columnsize=0, detail='none', tokenize=\"unicode61 remove_diacritics 2\")",
 		},
 		{

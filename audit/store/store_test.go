@@ -154,31 +154,11 @@ func damageFile(t *testing.T, path string) {
 func TestBuildsAnew(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(t *testing.T, path string){
-		"damaged": damageFile,
-		"of another version": func(t *testing.T, path string) {
-			db, err := openLive(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := db.ExecContext(t.Context(), "UPDATE meta SET value = 'other' WHERE name = ?", metaSchema); err != nil {
-				t.Fatal(err)
-			}
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"without a table": func(t *testing.T, path string) {
-			db, err := openLive(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := db.ExecContext(t.Context(), "DROP TABLE record"); err != nil {
-				t.Fatal(err)
-			}
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
-		},
+		"damaged":             damageFile,
+		"of another version":  altered("UPDATE meta SET value = 'other' WHERE name = ?", metaSchema),
+		"without a table":     altered("DROP TABLE record"),
+		"at a false position": altered("UPDATE meta SET value = 'nowhere' WHERE name = ?", metaPosition),
+		"with a false hash":   altered("UPDATE meta SET value = 'none' WHERE name = ?", metaHash),
 		"empty": func(t *testing.T, path string) {
 			if err := removeFile(path); err != nil {
 				t.Fatal(err)
@@ -498,6 +478,23 @@ func TestActors(t *testing.T) {
 		}
 		if bytes.Contains(text, []byte("Nobody-Else")) {
 			t.Errorf("the name is still in %s", filepath.Base(path+suffix))
+		}
+	}
+}
+
+// altered changes a file by a statement, as no program of ours does.
+func altered(statement string, arguments ...any) func(t *testing.T, path string) {
+	return func(t *testing.T, path string) {
+		t.Helper()
+		db, err := openLive(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.ExecContext(t.Context(), statement, arguments...); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -237,7 +237,10 @@ func readMeta(ctx context.Context, q queryer) (found map[string]string, err erro
 	return found, errors.Wrap(rows.Err(), "read what the audit store says of itself")
 }
 
-// readPlace gives how far a file has come.
+// errNowhere means that a file does not say how far it has come.
+var errNowhere = errors.New("the file does not say how far it has come")
+
+// readPlace gives how far a file has come. It gives an error marked errNowhere when what it says there makes no sense.
 func readPlace(ctx context.Context, q queryer) (place, error) {
 	found, err := readMeta(ctx, q)
 	if err != nil {
@@ -260,7 +263,10 @@ func readPlace(ctx context.Context, q queryer) (place, error) {
 		p.head.Hash, err = es.ParseHash(found[metaHash])
 		failure = errors.CombineErrors(failure, err)
 	}
-	return p, failure
+	if failure != nil {
+		return place{}, errors.Mark(failure, errNowhere)
+	}
+	return p, nil
 }
 
 func (w *writing) notePlace(ctx context.Context) error {
