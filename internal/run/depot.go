@@ -27,17 +27,13 @@ func prepareBulk(ctx context.Context, nc *nats.Conn, options topology.Options) e
 }
 
 // serveLogs keeps logs and gives them out until the context ends.
-func serveLogs(ctx context.Context, nc *nats.Conn, log *slog.Logger) error {
+func serveLogs(ctx context.Context, nc *nats.Conn, log *slog.Logger, serves func()) error {
 	service, err := logs.Serve(nc, Version(), log)
-	if err != nil {
-		return stoppedBy(ctx, err)
-	}
-	<-ctx.Done()
-	return service.Stop()
+	return untilStopped(ctx, service, err, serves)
 }
 
 // serveDepot keeps artifacts and gives them out until the context ends.
-func serveDepot(ctx context.Context, nc *nats.Conn, events es.Store, runner *project.Runner, now func() time.Time, log *slog.Logger) error {
+func serveDepot(ctx context.Context, nc *nats.Conn, events es.Store, runner *project.Runner, now func() time.Time, log *slog.Logger, serves func()) error {
 	store, err := depot.OpenStore(ctx, nc, now)
 	if err != nil {
 		return stoppedBy(ctx, err)
@@ -54,11 +50,7 @@ func serveDepot(ctx context.Context, nc *nats.Conn, events es.Store, runner *pro
 			return depot.ReadFacts(ctx, reader, since)
 		},
 	})
-	if err != nil {
-		return stoppedBy(ctx, err)
-	}
-	<-ctx.Done()
-	return service.Stop()
+	return untilStopped(ctx, service, err, serves)
 }
 
 // viewsPatience bounds the wait until all that is recorded shows.

@@ -15,7 +15,7 @@ import (
 )
 
 // serveDesk answers agents, from when it has read what they are told until the context ends.
-func serveDesk(ctx context.Context, nc *nats.Conn, generations *natskv.Generations, now func() time.Time, log *slog.Logger) error {
+func serveDesk(ctx context.Context, nc *nats.Conn, generations *natskv.Generations, now func() time.Time, log *slog.Logger, serves func()) error {
 	views, err := natskv.OpenKeyValue(ctx, nc, topology.BucketViews)
 	if err != nil {
 		return stoppedBy(ctx, err)
@@ -41,11 +41,7 @@ func serveDesk(ctx context.Context, nc *nats.Conn, generations *natskv.Generatio
 		service, err := desk.Serve(ctx, desk.Config{
 			Conn: nc, Desk: desk.Desk{Index: index, Presence: desk.NewPresence(now)}, Version: Version(), Logger: log,
 		})
-		if err != nil {
-			return stoppedBy(ctx, err)
-		}
-		<-ctx.Done()
-		return service.Stop()
+		return untilStopped(ctx, service, err, serves)
 	}
 	return Together(ctx, tasks)
 }

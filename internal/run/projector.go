@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -41,7 +42,7 @@ type ProjectorConfig struct {
 	AuditFile string
 	// Logger is the process's log. Default: slog.Default().
 	Logger *slog.Logger
-	// Ready is called when queries are answered. It may be nil.
+	// Ready is called when every service of the projector answers: queries, proofs, logs, artifacts and nodes. It may be nil.
 	Ready func()
 }
 
@@ -112,19 +113,27 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 	if err != nil {
 		return stoppedBy(ctx, err)
 	}
+	services := map[string]func(ctx context.Context, serves func()) error{
+		"proof service": func(ctx context.Context, serves func()) error { return serveProofs(ctx, nc, proofs, serves) },
+		"logs service": func(ctx context.Context, serves func()) error {
+			return serveLogs(ctx, nc, log.With("component", "logs"), serves)
+		},
+		"depot": func(ctx context.Context, serves func()) error {
+			return serveDepot(ctx, nc, store, runner, c.Now, log.With("component", "depot"), serves)
+		},
+		"nodes service": func(ctx context.Context, serves func()) error {
+			return serveDesk(ctx, nc, generations, time.Now, log.With("component", "desk"), serves)
+		},
+		"query service": func(ctx context.Context, serves func()) error { return serveQueries(ctx, nc, queries, serves) },
+	}
 	tasks := map[string]func(context.Context) error{
-		"":              runner.Run,
-		"proofs":        proofs.Run,
-		"proof service": func(ctx context.Context) error { return serveProofs(ctx, nc, proofs) },
-		"logs service":  func(ctx context.Context) error { return serveLogs(ctx, nc, log.With("component", "logs")) },
-		"depot": func(ctx context.Context) error {
-			return serveDepot(ctx, nc, store, runner, c.Now, log.With("component", "depot"))
-		},
+		"":           runner.Run,
+		"proofs":     proofs.Run,
 		"connection": func(ctx context.Context) error { return awaitClosed(ctx, nc) },
-		"nodes service": func(ctx context.Context) error {
-			return serveDesk(ctx, nc, generations, time.Now, log.With("component", "desk"))
-		},
-		"query service": func(ctx context.Context) error { return serveQueries(ctx, nc, queries, c.Ready) },
+	}
+	serves := whenAll(len(services), c.Ready)
+	for name, serve := range services {
+		tasks[name] = func(ctx context.Context) error { return serve(ctx, serves) }
 	}
 	if c.Mirrors != nil {
 		tasks["connection of the mirrors"] = func(ctx context.Context) error { return awaitClosed(ctx, c.Mirrors) }
@@ -185,19 +194,27 @@ func Verify(ctx context.Context, nc *nats.Conn, options topology.Options) (proje
 	})
 }
 
-func serveQueries(ctx context.Context, nc *nats.Conn, c audit.Config, ready func()) error {
+func serveQueries(ctx context.Context, nc *nats.Conn, c audit.Config, serves func()) error {
 	service, err := audit.Serve(nc, c)
-	if err == nil && ready != nil {
-		ready()
+	return untilStopped(ctx, service, err, serves)
+}
+
+// whenAll gives what each of so many services calls once when it answers: the last of them is who says that all are ready.
+func whenAll(services int, ready func()) (serves func()) {
+	var serving atomic.Int64
+	return func() {
+		if serving.Add(1) == int64(services) && ready != nil {
+			ready()
+		}
 	}
-	return untilStopped(ctx, service, err)
 }
 
 // untilStopped lets a service that was started answer until the context ends.
-func untilStopped(ctx context.Context, service *audit.Service, err error) error {
+func untilStopped(ctx context.Context, service interface{ Stop() error }, err error, serves func()) error {
 	if err != nil {
 		return stoppedBy(ctx, err)
 	}
+	serves()
 	<-ctx.Done()
 	return service.Stop()
 }

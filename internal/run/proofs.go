@@ -79,11 +79,7 @@ func newProofs(ctx context.Context, nc *nats.Conn, store es.Store, c ProofConfig
 	return proof.New(config), nil
 }
 
-func serveProofs(ctx context.Context, nc *nats.Conn, l *proof.Log) error {
+func serveProofs(ctx context.Context, nc *nats.Conn, l *proof.Log, serves func()) error {
 	service, err := proof.Serve(nc, Version(), l)
-	if err != nil {
-		return stoppedBy(ctx, err)
-	}
-	<-ctx.Done()
-	return service.Stop()
+	return untilStopped(ctx, service, err, serves)
 }

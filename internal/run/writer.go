@@ -85,7 +85,7 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 		// A projector that is stuck can't say how far it is behind; with this, whoever asks in vain can.
 		"tail service": func(ctx context.Context) error {
 			service, err := audit.ServeTail(nc, audit.Config{Store: p.store, Version: Version(), Logger: p.log})
-			return untilStopped(ctx, service, err)
+			return untilStopped(ctx, service, err, func() {})
 		},
 		"inbox service": func(ctx context.Context) error {
 			return serveInbox(ctx, nc, p.inbox, p.intake, p.refused, p.cfg.Now, p.log)
