@@ -50,6 +50,7 @@ func (w *writing) head(ctx context.Context, kind, key string) (*head, error) {
 	err := w.conn.QueryRowContext(ctx, `SELECT id FROM "key" WHERE kind = ? AND "key" = ?`, kind, key).Scan(&h.id)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
+		h.had = map[uint64]bool{} // nothing was told before, so there is nothing to look up
 	case err != nil:
 		return nil, errors.Wrapf(err, "look for %s %s", kind, key)
 	default:
