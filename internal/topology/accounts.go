@@ -154,7 +154,7 @@ func (l Layout) ledgerAccount(w *configWriter) {
 	w.line("users: [ ", userText(l.Ledger), " ]")
 	w.open("exports: [")
 	for _, s := range sharedServices() {
-		w.line(exportService(s, "stream"))
+		w.line(exportService(s, responseType(s)))
 	}
 	w.line(exportService(serviceDiscovery, "stream"))
 	for _, c := range mirrorCalls() {
@@ -211,6 +211,18 @@ const (
 //     request, sent with the name of the one who answered; with "$JS.ACK." it is a delivery, and an answer would be an ack.
 func sharedServices() []string {
 	return []string{CommandPrefix + ".>", InboxPrefix + ".>", ParkedPrefix + ".>", QueryPrefix + ".>", ProjectorPrefix + ".>", AgentPrefix + ".>", ArtifactPrefix + ".>", LogsPrefix + ".>"}
+}
+
+// responseType says how many messages answer one call of a shared service. Of a call that may be answered in many the server
+// remembers for two minutes where the answers go; of one that is answered once, no longer than until then. At 5,000 commands a second the
+// former would be 600,000 calls at any time, and a few hundred MB that the garbage collector looks through.
+func responseType(service string) string {
+	switch service {
+	case CommandPrefix + ".>", InboxPrefix + ".>", AgentPrefix + ".>":
+		return "singleton"
+	default:
+		return "stream"
+	}
 }
 
 // sharedStreams are what the ledger tells the ops account unasked.

@@ -34,7 +34,8 @@ func TestAccountsAlone(t *testing.T) {
 	}
 	for _, want := range []string{
 		`  LEDGER: {`, `  OPS: {`,
-		`{ service: "catenary.cmd.>", accounts: [OPS], response_type: stream }`,
+		`{ service: "catenary.cmd.>", accounts: [OPS], response_type: singleton }`,
+		`{ service: "catenary.query.>", accounts: [OPS], response_type: stream }`,
 		`{ service: {account: LEDGER, subject: "catenary.cmd.>"}, share: true }`,
 		`{ service: {account: LEDGER, subject: "catenary.query.>"}, share: true }`,
 		`{ service: {account: LEDGER, subject: "$JS.API.CONSUMER.CREATE.KV_chain-nodes"}, to: "LEDGER.API.CONSUMER.CREATE.KV_chain-nodes" }`,
