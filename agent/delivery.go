@@ -89,7 +89,7 @@ func (d *delivery) do(ctx context.Context, a Action) result {
 	defer cancel()
 	if a.Settle {
 		found, by := d.settle(doing, a)
-		return result{action: a, found: found, done: Done{Driver: by}, interrupted: ctx.Err() != nil && found.State == driver.Unknown}
+		return result{action: a, found: found, done: Done{Driver: by, Outputs: found.Outputs}, interrupted: ctx.Err() != nil && found.State == driver.Unknown}
 	}
 	tail := &driver.Tail{Bytes: tailBytes}
 	task := i.task(d.node, a.Attempt)
@@ -180,7 +180,11 @@ func applyBy(ctx context.Context, dr driver.Driver, task driver.Task) (map[strin
 		return nil, err
 	}
 	r, err := dr.Apply(ctx, task)
-	return r.Outputs, err
+	if err != nil {
+		return nil, err
+	}
+	// Others would be told without what they wait for: it is brought about, and yet it has failed.
+	return r.Outputs, driver.Fatal(commands.CheckOutputs(r.Outputs))
 }
 
 // relieve takes away what another driver had brought before.

@@ -22,7 +22,7 @@ type scripted struct {
 	name                   string
 	check, applies, remove error
 	finds                  driver.State
-	says                   string
+	says, hands            string
 
 	mu    *sync.Mutex
 	asked *[]string
@@ -46,7 +46,7 @@ func (s scripted) Apply(_ context.Context, t driver.Task) (driver.Result, error)
 	if _, err := io.WriteString(t.Say(), s.says); err != nil {
 		return driver.Result{}, err
 	}
-	return driver.Result{Outputs: map[string]string{"by": s.name}}, s.applies
+	return driver.Result{Outputs: map[string]string{"by": s.name, "text": s.hands}}, s.applies
 }
 
 func (s scripted) Observe(context.Context, driver.Task) (driver.Finding, error) {
@@ -124,6 +124,16 @@ func deliveryOf(drivers []scripted) (*delivery, *[]string) {
 		d.drivers = append(d.drivers, s)
 	}
 	return d, asked
+}
+
+// TestOutputsThatCantBeHandedOn fails a deed: whoever waits for them would be told without them.
+func TestOutputsThatCantBeHandedOn(t *testing.T) {
+	t.Parallel()
+	d, _ := deliveryOf([]scripted{{name: "a", hands: strings.Repeat("x", 9000)}})
+	r := d.do(t.Context(), Action{Doing: Doing{Deed: Apply, Instruction: standing("web", 7, "1"), Attempt: 1}})
+	if !strings.Contains(r.done.Failure, "9000 bytes") || r.done.Outputs != nil {
+		t.Errorf("it is done with %d outputs: %.100s", len(r.done.Outputs), r.done.Failure)
+	}
 }
 
 // TestRemoves takes away by the driver that has applied, or by each that finds something.

@@ -35,18 +35,26 @@ type Instruction struct {
 // differs is for which modules' sake. Told just the same again, there is something to do: a step is tried again, or a refresh.
 func sameWork(a, b Instruction) bool {
 	return a.Stands && b.Stands && !slices.Equal(a.RequiredBy, b.RequiredBy) &&
-		a.Reference.Equal(b.Reference) && a.Build == b.Build && a.Rollout == b.Rollout && bytes.Equal(a.provisioning(), b.provisioning())
+		a.Reference.Equal(b.Reference) && a.Build == b.Build && a.Rollout == b.Rollout && sameHanded(a.handed(), b.handed())
 }
 
-// provisioning is what the node is handed besides. A record that can't be read holds none: whoever has sent it has read it.
-func (i Instruction) provisioning() events.Raw {
-	var record struct {
-		Provisioning events.Raw `json:"provisioning"`
+// handed is what a node is handed beside what it shall run.
+type handed struct {
+	Provisioning events.Raw      `json:"provisioning"`
+	Inputs       []events.Handed `json:"inputs"`
+}
+
+func sameHanded(a, b handed) bool {
+	return bytes.Equal(a.Provisioning, b.Provisioning) && events.SameInputs(a.Inputs, b.Inputs)
+}
+
+// handed is what the node is handed besides. A record that can't be read holds nothing: whoever has sent it has read it.
+func (i Instruction) handed() handed {
+	var h handed
+	if len(i.Record) == 0 || json.Unmarshal(i.Record, &h) != nil {
+		return handed{}
 	}
-	if len(i.Record) == 0 || json.Unmarshal(i.Record, &record) != nil {
-		return nil
-	}
-	return record.Provisioning
+	return h
 }
 
 // DefaultTimeout bounds an apply where the module says nothing.
@@ -72,8 +80,9 @@ func (i Instruction) drivers() []string {
 
 // task is the instruction as drivers get it.
 func (i Instruction) task(node string, attempt int) driver.Task {
+	h := i.handed()
 	return driver.Task{
 		Node: node, Module: i.Module, Reference: i.Reference, Build: i.Build, Commit: i.Commit, Rollout: i.Rollout,
-		Source: i.Source, Attempt: attempt, Provisioning: i.provisioning(), Record: i.Record,
+		Source: i.Source, Attempt: attempt, Provisioning: h.Provisioning, Inputs: h.Inputs, Record: i.Record,
 	}
 }

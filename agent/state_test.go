@@ -442,6 +442,37 @@ func TestHealthNamesWhatIsApplied(t *testing.T) {
 	}
 }
 
+// TestSettledWithItsOutputs reports what a deed hands on that was found done after a kill, and once more for whoever is told for others' sake.
+func TestSettledWithItsOutputs(t *testing.T) {
+	t.Parallel()
+	first := standing("web", 7, "1")
+	first.Record = json.RawMessage(`{"inputs":[{"node":"n1","module":"db","values":{"port":"1"},"changed":["port"]}]}`)
+	s := learned(first)
+	action, _ := s.Next(func(string) bool { return false })
+	s.Begin(action)
+	outputs := map[string]string{"port": "80"}
+	if !s.Settle(driver.Finding{State: driver.AsTold, Outputs: outputs}, Done{Driver: &simDriver, Outputs: outputs}) {
+		t.Fatal("it is not settled")
+	}
+	again := first
+	again.Source, again.RequiredBy, again.Record = 9, []string{"shop"}, json.RawMessage(`{"inputs":[{"node":"n1","module":"db","values":{"port":"1"}}]}`)
+	s.Learn(Answer{Node: "n1", Known: true, Told: []Instruction{again}})
+	if len(s.Reports) != 2 {
+		t.Fatalf("it reports %v", s.outcomes())
+	}
+	for _, r := range s.Reports {
+		if diff := cmp.Diff(outputs, r.Command.Outputs); diff != "" {
+			t.Errorf("handed on (-want +got):\n%s", diff)
+		}
+	}
+	other := again
+	other.Source, other.RequiredBy, other.Record = 11, nil, json.RawMessage(`{"inputs":[{"node":"n1","module":"db","values":{"port":"2"},"changed":["port"]}]}`)
+	s.Learn(Answer{Node: "n1", Known: true, Told: []Instruction{other}})
+	if action, ok := s.Next(func(string) bool { return false }); !ok || action.Instruction.Source != 11 {
+		t.Errorf("handed another value, it does %+v", action)
+	}
+}
+
 // TestToldForOthersSake adopts an instruction that asks for nothing new, and says so of it: what was said of the one before does not count
 // for it.
 func TestToldForOthersSake(t *testing.T) {

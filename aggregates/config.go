@@ -10,7 +10,7 @@ import (
 
 // RulesVersion is the version of the rules. It grows when the same commands would lead to other events, or the same events to
 // another world, so that what an older program kept of a world is not taken for this one's.
-const RulesVersion = 3
+const RulesVersion = 4
 
 // DefaultMaxValueBytes bounds a record: small enough that a list of thousands is read in one go, and well below what the
 // server takes as one message.

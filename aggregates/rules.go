@@ -6,6 +6,7 @@ import (
 
 	"catenary/aggregates/assignment"
 	"catenary/aggregates/build"
+	"catenary/commands"
 	"catenary/es"
 	"catenary/events"
 )
@@ -134,6 +135,8 @@ func (w *World) recordBytes(f es.KeyedEvent) int {
 		return recordOverheadBytes + int(after.ToldBytes) + int(after.SeenBytes)
 	case events.RolloutStepsPlanned:
 		return w.partBytes(fact)
+	case events.RolloutStepBegun, events.RolloutStepEnded:
+		return recordOverheadBytes + w.measure.JSON(fact) // it is the step's record that grows, and a plan has left room for that
 	case events.Rollout:
 		s := w.rollouts.state(f.Ref.Key)
 		return recordOverheadBytes + len(s.Tiers)*tierCountsBytes + int(s.Bytes) + w.measure.JSON(fact)
@@ -146,6 +149,8 @@ const (
 	tierCountsBytes = 256
 	// maxPartBytes bounds a part of a plan, which is one event: well below what the stream takes.
 	maxPartBytes = 192 << 10
+	// stepRoomBytes is what the record of a step has besides what is planned: what it is handed, hands on, and why it came to its end.
+	stepRoomBytes = commands.MaxInputsBytes + commands.MaxOutputsBytes + commands.MaxTextBytes
 )
 
 // partBytes bounds the largest record that a part of a plan leads to: each step has one of its own.
@@ -157,7 +162,7 @@ func (w *World) partBytes(part events.RolloutStepsPlanned) int {
 	for _, step := range part.Steps {
 		largest = max(largest, w.measure.JSON(step))
 	}
-	return recordOverheadBytes + largest
+	return recordOverheadBytes + stepRoomBytes + largest
 }
 
 // buildBytes bounds what a fact adds to a build's record.

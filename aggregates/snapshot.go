@@ -31,7 +31,7 @@ import (
 )
 
 // snapshotForm grows with every change of what [World.Snapshot] writes.
-const snapshotForm = 4
+const snapshotForm = 5
 
 // Form names the rules and the form of this program's snapshots. One of another form can't be restored.
 func (w *World) Form() string { return fmt.Sprintf("rules %d, form %d", RulesVersion, snapshotForm) }

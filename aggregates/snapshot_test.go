@@ -83,6 +83,10 @@ func everything() []es.KeyedEvent {
 		on(commands.AssignmentRef("n 2", "x.y"), events.AssignmentPended{Told: events.Told{Node: "n 2", Module: "x.y", Rollout: "r1"}}),
 		on(commands.AssignmentRef("n 2", "db"), events.AssignmentAssigned{Told: events.Told{Node: "n 2", Module: "db", Provisioning: events.Raw(`{"a":1}`)}}),
 		assigned("n3", "web", "1"), ended("n3", "web"),
+		on(commands.AssignmentRef("n 2", "db"), events.AssignmentApplied{Seen: events.Seen{Node: "n 2", Module: "db", Outputs: map[string]string{"port": "1", "a": ""}}}),
+		on(commands.AssignmentRef("n 2", "web"), events.AssignmentAssigned{Told: events.Told{Node: "n 2", Module: "web", Inputs: []events.Handed{
+			{StepName: events.StepName{Node: "n 2", Module: "db"}, Values: map[string]string{"port": "1", "a": ""}, Changed: []string{"a", "gone"}},
+		}}}),
 		on(commands.FreezeRef("f1"), events.FreezeDeclared{Name: "f1", Selector: events.Selector{Modules: []string{"web"}, Labels: map[string]string{"a": "b"}}, Window: window}),
 		on(commands.FreezeRef("f2"), events.FreezeDeclared{Name: "f2"}), on(commands.FreezeRef("f2"), events.FreezeLifted{}),
 		on(commands.LeaseRef("l1"), events.LeaseTaken{Name: "l1", Holder: "e1", TTL: "10s"}),

@@ -125,6 +125,8 @@ type Assignment struct {
 	State string    `json:"state,omitempty"`
 	// Told is the sequence of the event that last told the node something of the module. A report changes the record, and not this.
 	Told uint64 `json:"told,omitempty"`
+	// Inputs are what others have handed on to the module, with what of it has changed.
+	Inputs []events.Handed `json:"inputs,omitempty"`
 	// Observed is what the node last reported.
 	Observed *Observed `json:"observed,omitempty"`
 }

@@ -185,14 +185,16 @@ type Step struct {
 	// Again says that it is tried again.
 	Again bool `json:"again,omitempty"`
 	// Sent is when the node was last told, Reported when it said what became of it, Ended when that was recorded.
-	Sent     time.Time         `json:"sent,omitzero"`
-	Reported time.Time         `json:"reported,omitzero"`
-	Ended    time.Time         `json:"ended,omitzero"`
-	Before   *events.Version   `json:"before,omitempty"`
-	After    *events.Version   `json:"after,omitempty"`
-	WaitsFor []events.WaitFor  `json:"waits-for,omitempty"`
-	Refresh  bool              `json:"refresh,omitempty"`
-	Outputs  map[string]string `json:"outputs,omitempty"`
+	Sent     time.Time        `json:"sent,omitzero"`
+	Reported time.Time        `json:"reported,omitzero"`
+	Ended    time.Time        `json:"ended,omitzero"`
+	Before   *events.Version  `json:"before,omitempty"`
+	After    *events.Version  `json:"after,omitempty"`
+	WaitsFor []events.WaitFor `json:"waits-for,omitempty"`
+	Refresh  bool             `json:"refresh,omitempty"`
+	// Inputs are what the node was handed with what it was told last, Outputs what it has handed on.
+	Inputs  []events.Handed   `json:"inputs,omitempty"`
+	Outputs map[string]string `json:"outputs,omitempty"`
 	// Tried counts the failed tries of the same change: those of plans before, and those of this one.
 	Tried int `json:"tried,omitempty"`
 }

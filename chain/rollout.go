@@ -44,6 +44,10 @@ type StepTimes struct {
 	By      string    `json:"by,omitempty"`
 	Reason  string    `json:"reason,omitempty"`
 	Ended   time.Time `json:"ended,omitzero"`
+	// Driver, Inputs and Outputs are those of the step's record too.
+	Driver  *events.Driver    `json:"driver,omitempty"`
+	Inputs  []events.Handed   `json:"inputs,omitempty"`
+	Outputs map[string]string `json:"outputs,omitempty"`
 }
 
 // Changed says what a module on a node changes from and to; nothing where nothing stands.
@@ -110,6 +114,7 @@ func join(head Rollout, steps []Step) WholeRollout {
 		whole.Steps = append(whole.Steps, StepTimes{
 			Tier: s.Tier, Node: s.Node, Module: s.Module, Sent: s.Sent, Reported: s.Reported, State: s.State(),
 			Attempt: s.Attempt, By: s.By, Reason: s.Reason, Ended: s.Ended,
+			Driver: s.Driver, Inputs: s.Inputs, Outputs: s.Outputs,
 		})
 		whole.Changed = append(whole.Changed, Changed{Node: s.Node, Module: s.Module, Before: s.Before, After: s.After})
 	}

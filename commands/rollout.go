@@ -59,7 +59,7 @@ type BeginStep struct {
 	events.StepName
 }
 
-// EndStep says what became of a step.
+// EndStep says what became of a step. Its outputs are those that the node has reported: the writer knows them, and takes them from nobody else.
 type EndStep struct {
 	ID string `json:"id"`
 	events.StepName

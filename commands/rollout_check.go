@@ -2,13 +2,32 @@ package commands
 
 import (
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 
 	"catenary/events"
 )
 
-// MaxOutputs bounds what a module hands on to those that wait for it.
-const MaxOutputs = 64
+// Bounds of what a module hands on to those that wait for it. It is kept in the writer's memory while the module stands, and in each record
+// of a step and of an assignment that is handed it.
+const (
+	// MaxOutputs bounds the values.
+	MaxOutputs = 64
+	// MaxOutputsBytes bounds all of them together, as JSON.
+	MaxOutputsBytes = 8 << 10
+	// MaxInputsBytes bounds what one module on a node is handed, as JSON.
+	MaxInputsBytes = 16 << 10
+)
+
+// CheckOutputs says whether values can be handed on. It gives errors of type *[es.Refusal].
+func CheckOutputs(outputs map[string]string) error {
+	var k check
+	k.outputs("outputs", outputs)
+	if k.first == nil {
+		return nil
+	}
+	return k.first
+}
 
 // Validate checks the shape. It gives errors of type *[es.Refusal].
 func (c PlanRollout) Validate() error {
@@ -274,12 +293,18 @@ func (c SupersedeRollout) Validate() error {
 
 // outputs checks values that a step hands on: names with free text.
 func (c *check) outputs(field string, outputs map[string]string) {
-	if len(outputs) > MaxOutputs {
-		c.failf(CodeTooLarge, "", "%s has %d values: the limit is %d", field, len(outputs), MaxOutputs)
+	if n := len(outputs); n > MaxOutputs {
+		c.failf(CodeTooLarge, "hand on fewer values", "%s has %d values: the limit is %d", field, n, MaxOutputs)
 	}
 	for _, name := range sortedNames(outputs) {
 		c.name("an output's name in "+field, name)
 		c.text(field+"."+name, outputs[name])
+	}
+	if len(outputs) == 0 || c.first != nil {
+		return
+	}
+	if text, err := json.Marshal(outputs); err != nil || len(text) > MaxOutputsBytes {
+		c.failf(CodeTooLarge, "keep what is large elsewhere and hand on where it is", "%s takes %d bytes as JSON: the limit is %d", field, len(text), MaxOutputsBytes)
 	}
 }
 

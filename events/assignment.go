@@ -1,5 +1,10 @@
 package events
 
+import (
+	"maps"
+	"slices"
+)
+
 // Assignment is a fact about a module on a node: what the node was told, or what it reported.
 //
 //sumtype:decl
@@ -17,8 +22,24 @@ type Told struct {
 	// RequiredBy names the modules that pulled it in. It is empty for what was assigned for its own sake.
 	RequiredBy []string `json:"required-by,omitempty"`
 	// Provisioning is JSON kept byte for byte.
-	Provisioning Raw    `json:"provisioning,omitempty"`
-	Reason       string `json:"reason,omitempty"`
+	Provisioning Raw `json:"provisioning,omitempty"`
+	// Inputs are what others have handed on to it, by node and module.
+	Inputs []Handed `json:"inputs,omitempty"`
+	Reason string   `json:"reason,omitempty"`
+}
+
+// Handed is what one module on a node hands on to another: the outputs that were last reported of it.
+type Handed struct {
+	StepName
+	Values map[string]string `json:"values,omitempty"`
+	// Changed names, in order, the values that are new, others than those handed last, or gone. A value counts as changed until the node has
+	// brought about what it was told with it.
+	Changed []string `json:"changed,omitempty"`
+}
+
+// SameInputs says whether two lists hand on the same values. What of them has changed is no part of it.
+func SameInputs(a, b []Handed) bool {
+	return slices.EqualFunc(a, b, func(a, b Handed) bool { return a.StepName == b.StepName && maps.Equal(a.Values, b.Values) })
 }
 
 // AssignmentAssigned says that a node was told to run a module.

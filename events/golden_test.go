@@ -33,9 +33,11 @@ func samples() map[string]any {
 		Sources:           []events.Source{{Repository: "git.example.org/lib", Ref: "main", Paths: []string{"a", "b"}}, {Repository: "git.example.org/bare"}},
 		SourceFingerprint: "f1", ReuseKey: "r1",
 	}
+	inputs := []events.Handed{{StepName: events.StepName{Node: "n1", Module: "db"}, Values: map[string]string{"port": "5432"}, Changed: []string{"port", "url"}}}
 	told := events.Told{
 		Node: "n1", Module: "web", Reference: pkg, Build: "b1", Commit: "0362525", Rollout: "r1", RequiredBy: []string{"api", "shop"},
 		Provisioning: events.Raw(`{ "port": 8080, "version": 1.20, "note": null }`), Reason: "release",
+		Inputs: inputs,
 	}
 	seen := events.Seen{Node: "n1", Module: "web", Reference: artifact, Build: "b1", Rollout: "r1", Source: 1 << 40, Outputs: map[string]string{"port": "80"}, Reason: "poll",
 		Driver: &events.Driver{Name: "files", Version: "1.2", Configuration: "9f86d081"}}
@@ -134,7 +136,7 @@ func samples() map[string]any {
 		events.TypeRolloutApproved:    events.RolloutApproved{Tier: "all", Reason: "looked at it"},
 		events.TypeRolloutStarted:     events.RolloutStarted{Reason: "now"},
 		events.TypeRolloutTierEntered: events.RolloutTierEntered{Tier: "all", Open: []events.StepName{step}},
-		events.TypeRolloutStepBegun:   events.RolloutStepBegun{Tier: "all", StepName: step, Attempt: 1, Refresh: 2},
+		events.TypeRolloutStepBegun:   events.RolloutStepBegun{Tier: "all", StepName: step, Attempt: 1, Refresh: 2, Inputs: inputs},
 		events.TypeRolloutStepEnded: events.RolloutStepEnded{
 			Tier: "all", StepName: step, Attempt: 1, By: events.SettledByReport, From: events.StepWaiting, Again: true, Notified: []events.StepName{step},
 			StepResult: events.StepResult{

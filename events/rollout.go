@@ -143,6 +143,8 @@ type RolloutStepBegun struct {
 	Attempt int `json:"attempt"`
 	// Refresh counts the notifications that this try serves, if it is done.
 	Refresh int `json:"refresh,omitempty"`
+	// Inputs are what the node is handed with what it is told.
+	Inputs []Handed `json:"inputs,omitempty"`
 }
 
 // Outcomes of a step.

@@ -39,6 +39,8 @@ type Task struct {
 	Attempt int
 	// Provisioning is what the node is handed besides, JSON byte for byte.
 	Provisioning events.Raw
+	// Inputs are what others have handed on to the module.
+	Inputs []events.Handed
 	// Record is the assignment's record, as JSON.
 	Record []byte
 	// Output takes what commands say while the task is done. Nil takes nothing.
@@ -92,6 +94,9 @@ type Finding struct {
 	State State
 	// Found says it in words, where the state is [Other].
 	Found string
+	// Outputs are those of the apply that brought it about, where the state is [AsTold] and the driver knows them still: an agent that was killed
+	// between the two takes them from here.
+	Outputs map[string]string
 }
 
 // Result is what came of an apply.

@@ -2,7 +2,10 @@ package driver
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/cockroachdb/errors"
 
@@ -24,7 +27,45 @@ func Environment(action string, t Task) []string {
 	} {
 		env = append(env, "CATENARY_"+v[0]+"="+v[1])
 	}
-	return env
+	return append(env, inputs(t)...)
+}
+
+// inputs gives each value that was handed on a variable of its own, and names those that have changed. A name that several values would
+// have is none of theirs: the record has all of them.
+func inputs(t Task) []string {
+	values, times := map[string]string{}, map[string]int{}
+	var changed []string
+	for _, h := range t.Inputs {
+		for name, value := range h.Values {
+			v := variable(h.Module, name)
+			values[v] = value
+			times[v]++
+		}
+		for _, name := range h.Changed {
+			changed = append(changed, variable(h.Module, name))
+		}
+	}
+	var env []string
+	for _, v := range slices.Sorted(maps.Keys(values)) {
+		if times[v] == 1 {
+			env = append(env, v+"="+values[v])
+		}
+	}
+	slices.Sort(changed)
+	return append(env, "CATENARY_CHANGED="+strings.Join(slices.Compact(changed), " "))
+}
+
+// variable is the name of the environment's variable for a value that a module has handed on.
+func variable(module, name string) string {
+	return "CATENARY_INPUT_" + strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+			return r
+		}
+		return '_'
+	}, module+"_"+name)
 }
 
 // ConfigDigest is the digest of a driver's configuration: equal ones have equal digests. It gives errors for what is no JSON.

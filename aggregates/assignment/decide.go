@@ -24,6 +24,7 @@ const (
 	CodeNotPublished      = "not-published"
 	CodeReferenceMismatch = "reference-mismatch"
 	CodeCommitMismatch    = "commit-mismatch"
+	CodeInputsTooLarge    = "inputs-too-large"
 )
 
 // Decide gives what a command about an assignment leads to. It gives errors of type *[es.Refusal].
@@ -67,6 +68,9 @@ func assign(w World, s State, c es.Command, p commands.Assign) ([]es.KeyedEvent,
 	if !(s.OwnSake() && sameRun(s.Run(), run) && bytes.Equal(s.Provisioning(), p.Provisioning)) {
 		told := run.told(p.Node, p.Module, p.Reason)
 		told.Provisioning = p.Provisioning
+		if told.Inputs, err = handed(w, events.StepName{Node: p.Node, Module: p.Module}, nil); err != nil {
+			return nil, err
+		}
 		facts = decision.Record(c.Ref, events.AssignmentAssigned{Told: told})
 	}
 	pulled, err := pullIn(w, p.Node, p.Module, p.Reason)
@@ -138,7 +142,7 @@ func move(w World, s State, c es.Command, p commands.Move) ([]es.KeyedEvent, err
 		return nil, err
 	}
 	told := s.told(p.To, p.Module, p.Reason)
-	told.RequiredBy = nil
+	told.RequiredBy, told.Inputs = nil, allChanged(told.Inputs)
 	facts := decision.Record(c.Ref, events.AssignmentMovedOut{Node: p.Node, Module: p.Module, To: p.To, Reason: p.Reason})
 	facts = append(facts, decision.Record(commands.AssignmentRef(p.To, p.Module), events.AssignmentMovedIn{Told: told, From: p.Node})...)
 	return append(append(facts, pulled...), left...), nil

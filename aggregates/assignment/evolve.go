@@ -39,15 +39,12 @@ func Evolve(s State, fact events.Assignment, sequence uint64, bytes int) State {
 	return s
 }
 
-// say takes what the node is told. What it reported before was about something else.
+// say takes what the node is told. What it reported before was about something else; what it hands on stays until it hands on something else.
 func (s State) say(status Status, t events.Told, sequence uint64, bytes int) State {
 	r := running(t.Reference, t.Build, t.Commit)
 	r.Rollout = t.Rollout
-	s = State{Status: status, Told: sequence, ToldBytes: uint32(bytes), SeenBytes: s.SeenBytes, run: unique.Make(r)}
-	if len(t.RequiredBy) > 0 || len(t.Provisioning) > 0 {
-		s.extra = &extra{requiredBy: t.RequiredBy, provisioning: t.Provisioning}
-	}
-	return s
+	x := extra{requiredBy: t.RequiredBy, provisioning: t.Provisioning, inputs: t.Inputs, outputs: s.Outputs()}
+	return State{Status: status, Told: sequence, ToldBytes: uint32(bytes), SeenBytes: s.SeenBytes, run: unique.Make(r), extra: x.orNone()}
 }
 
 // end keeps no more than that there was something, and which rollout ended it: the record keeps what it was.
@@ -62,8 +59,17 @@ func (s State) end(rollout string, sequence uint64) State {
 // see takes a report, in the form it came in.
 func (s State) see(report commands.Observe, said Report, bytes int) State {
 	s.Observed, s.SeenBytes = content.Of(report), uint32(bytes)
-	if s.about(report.Seen) {
-		s.report = said
+	if !s.about(report.Seen) {
+		return s
+	}
+	s.report = said
+	if said == Applied {
+		x := extra{}
+		if s.extra != nil {
+			x = *s.extra
+		}
+		x.outputs = report.Outputs
+		s.extra = x.orNone()
 	}
 	return s
 }

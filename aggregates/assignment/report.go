@@ -37,13 +37,13 @@ func (s State) Reported(rollout string) Report {
 	return s.report
 }
 
-// about says whether a report is about what the node was last told by a rollout.
+// about says whether a report is about what the node was last told.
 func (s State) about(seen events.Seen) bool {
 	if !s.hasRun() || seen.Source != 0 && seen.Source < s.Told {
 		return false
 	}
 	run := s.run.Value()
-	if run.Rollout == "" || seen.Rollout != run.Rollout {
+	if seen.Rollout != run.Rollout {
 		return false
 	}
 	if s.Status == Ended {

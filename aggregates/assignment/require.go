@@ -68,6 +68,10 @@ func pullIn(w World, node, moduleName, reason string) ([]es.KeyedEvent, error) {
 		default:
 			told = newest(w, r.module).told(node, r.module, reason)
 			told.RequiredBy = union(nil, r.by)
+			var err error
+			if told.Inputs, err = handed(w, events.StepName{Node: node, Module: r.module}, nil); err != nil {
+				return nil, err
+			}
 		}
 		facts = append(facts, decision.Record(commands.AssignmentRef(node, r.module), events.AssignmentAssigned{Told: told})...)
 	}

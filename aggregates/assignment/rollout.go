@@ -7,9 +7,10 @@ import (
 	"catenary/events"
 )
 
-// Tell gives what happens when a rollout tells a node to run a version of a module. What the node was handed besides, and for whose
-// sake the module stands, stays as it is. It is refused like any assignment, and for a vetoed publication whatever the reason.
-func Tell(w World, n events.StepName, v events.Version, rollout, reason string) ([]es.KeyedEvent, error) {
+// Tell gives what happens when a rollout tells a node to run a version of a module, after the steps that it waits for. What the node was handed
+// besides, and for whose sake the module stands, stays as it is. It is refused like any assignment, and for a vetoed publication whatever
+// the reason.
+func Tell(w World, n events.StepName, v events.Version, rollout, reason string, waits []events.WaitFor) ([]es.KeyedEvent, error) {
 	run, err := tellable(w, n.Node, n.Module, request{ref: v.Reference, build: v.Build, commit: v.Commit})
 	if err != nil {
 		return nil, err
@@ -18,6 +19,9 @@ func Tell(w World, n events.StepName, v events.Version, rollout, reason string) 
 	told := run.told(n.Node, n.Module, reason)
 	if s := w.Assignment(n.Node, n.Module); s.Stands() {
 		told.RequiredBy, told.Provisioning = s.RequiredBy(), s.Provisioning()
+	}
+	if told.Inputs, err = handed(w, n, waits); err != nil {
+		return nil, err
 	}
 	facts := decision.Record(commands.AssignmentRef(n.Node, n.Module), events.AssignmentAssigned{Told: told})
 	pulled, err := pullIn(w, n.Node, n.Module, reason)

@@ -1,11 +1,14 @@
 package assignment
 
 import (
+	"maps"
+	"slices"
 	"unique"
 
 	"github.com/cockroachdb/errors"
 
 	"catenary/aggregates/snapshot"
+	"catenary/events"
 )
 
 // Snapshots writes and reads the states of one snapshot. Many nodes run the same: what is run stands in it once.
@@ -34,6 +37,22 @@ func (x *Snapshots) Snapshot(s State, w *snapshot.Writer) {
 	if s.extra != nil {
 		w.Texts(s.extra.requiredBy)
 		w.Blob(s.extra.provisioning)
+		w.Number(uint64(len(s.extra.inputs)))
+		for _, h := range s.extra.inputs {
+			w.Text(h.Node)
+			w.Text(h.Module)
+			writeValues(h.Values, w)
+			w.Texts(h.Changed)
+		}
+		writeValues(s.extra.outputs, w)
+	}
+}
+
+func writeValues(values map[string]string, w *snapshot.Writer) {
+	w.Number(uint64(len(values)))
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		w.Text(name)
+		w.Text(values[name])
 	}
 }
 
@@ -61,9 +80,27 @@ func (x *Snapshots) Restored(r *snapshot.Reader) State {
 		s.run = x.readRun(r)
 	}
 	if r.Flag() {
-		s.extra = &extra{requiredBy: r.Texts(), provisioning: r.Blob()}
+		x := &extra{requiredBy: r.Texts(), provisioning: r.Blob()}
+		r.Rows(func(int) {}, func() {
+			x.inputs = append(x.inputs, events.Handed{StepName: events.StepName{Node: r.Text(), Module: r.Text()}, Values: readValues(r), Changed: r.Texts()})
+		})
+		x.outputs = readValues(r)
+		s.extra = x
 	}
 	return s
+}
+
+func readValues(r *snapshot.Reader) map[string]string {
+	var values map[string]string
+	r.Rows(func(n int) {
+		if n > 0 {
+			values = map[string]string{}
+		}
+	}, func() {
+		name := r.Text()
+		values[name] = r.Text()
+	})
+	return values
 }
 
 func (x *Snapshots) readRun(r *snapshot.Reader) unique.Handle[Run] {

@@ -46,9 +46,21 @@ type Run struct {
 	Build, Commit, Rollout     string
 }
 
+// extra is shared by states: it is never changed.
 type extra struct {
 	requiredBy   []string
 	provisioning events.Raw
+	// inputs are what the node was handed with what it was told, outputs what it last reported to hand on.
+	inputs  []events.Handed
+	outputs map[string]string
+}
+
+// orNone gives nil for an extra that holds nothing.
+func (x extra) orNone() *extra {
+	if len(x.requiredBy) == 0 && len(x.provisioning) == 0 && len(x.inputs) == 0 && len(x.outputs) == 0 {
+		return nil
+	}
+	return &x
 }
 
 // Stands says whether the node is told to run the module.
@@ -96,6 +108,14 @@ func (s State) Provisioning() events.Raw {
 	return s.extra.provisioning
 }
 
+// Outputs are what the module hands on: what its node has reported of it last, if it stands there.
+func (s State) Outputs() map[string]string {
+	if s.extra == nil || !s.Stands() {
+		return nil
+	}
+	return s.extra.outputs
+}
+
 // Reference is the artifact or package to be run.
 func (r Run) Reference() events.Reference {
 	if r.Package != "" {
@@ -122,7 +142,7 @@ func (r Run) told(node, module, reason string) events.Told {
 // told gives what a node was told, to be told again.
 func (s State) told(node, module, reason string) events.Told {
 	t := s.Run().told(node, module, reason)
-	t.RequiredBy, t.Provisioning = s.RequiredBy(), s.Provisioning()
+	t.RequiredBy, t.Provisioning, t.Inputs = s.RequiredBy(), s.Provisioning(), s.inputs()
 	return t
 }
 

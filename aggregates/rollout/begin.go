@@ -44,7 +44,8 @@ func beginStep(w World, s State, c es.Command, p commands.BeginStep) ([]es.Keyed
 	switch {
 	case right && !step.Refresh && !ours:
 		return ended(w, s, c, step, events.RolloutStepEnded{
-			Tier: step.Tier, StepName: p.StepName, Attempt: step.Attempt, StepResult: events.StepResult{Outcome: events.StepDone}, By: events.SettledAlready,
+			Tier: step.Tier, StepName: p.StepName, Attempt: step.Attempt, By: events.SettledAlready,
+			StepResult: events.StepResult{Outcome: events.StepDone, Outputs: now.Outputs()},
 		})
 	case !same(now.At(), step.Before) && !(right && ours):
 		return nil, es.Refuse(CodePlanStale, fmt.Sprintf("%s is at %s, and the plan was made for %s", p.StepName, say(now.At()), say(step.Before)), "plan again")
@@ -54,16 +55,22 @@ func beginStep(w World, s State, c es.Command, p commands.BeginStep) ([]es.Keyed
 	if err := beginnable(w, s, c, p, step); err != nil {
 		return nil, err
 	}
-	facts := decision.Record(c.Ref, events.RolloutStepBegun{Tier: step.Tier, StepName: p.StepName, Attempt: step.Attempt + 1, Refresh: step.Notified})
 	told, err := tell(w, s, p, step)
-	return append(facts, told...), err
+	if err != nil {
+		return nil, err
+	}
+	begun := events.RolloutStepBegun{Tier: step.Tier, StepName: p.StepName, Attempt: step.Attempt + 1, Refresh: step.Notified}
+	if first, ok := told[0].Data.(events.AssignmentAssigned); ok {
+		begun.Inputs = first.Inputs
+	}
+	return append(decision.Record(c.Ref, begun), told...), nil
 }
 
 func tell(w World, s State, p commands.BeginStep, step Step) ([]es.KeyedEvent, error) {
 	if step.After == nil {
 		return assignment.End(w, p.StepName, p.ID, s.Reason)
 	}
-	return assignment.Tell(w, p.StepName, *step.After, p.ID, s.Reason)
+	return assignment.Tell(w, p.StepName, *step.After, p.ID, s.Reason, step.WaitsFor)
 }
 
 // released refuses a step while one that it waits for is not done.

@@ -27,12 +27,15 @@ func endStep(w World, s State, c es.Command, p commands.EndStep) ([]es.KeyedEven
 		return nil, es.Refuse(CodeOtherAttempt, fmt.Sprintf("%s is at attempt %d, not %d", p.StepName, step.Attempt, p.Attempt), "")
 	}
 	by := events.SettledByReport
-	report := w.Assignment(p.Node, p.Module).Reported(p.ID)
+	now := w.Assignment(p.Node, p.Module)
+	report := now.Reported(p.ID)
+	p.Outputs = nil
 	switch p.Outcome {
 	case events.StepDone:
 		if said := doneBy(report, step); !said {
 			return nil, notReported(p)
 		}
+		p.Outputs = now.Outputs()
 	case events.StepFailed:
 		if !report.Bad() {
 			return nil, notReported(p)
@@ -82,6 +85,7 @@ func endWaiting(w World, s State, c es.Command, p commands.EndStep, step Step, s
 	if !allowed {
 		return nil, es.Refuse(CodeNotAllowed, fmt.Sprintf("the policy of tier %s does not let %s end as %s before it begins", step.Tier, p.StepName, p.Outcome), "a person can settle it")
 	}
+	p.Outputs = nil
 	return ended(w, s, c, step, events.RolloutStepEnded{Tier: step.Tier, StepName: p.StepName, Attempt: step.Attempt, StepResult: p.StepResult, By: events.SettledByPolicy})
 }
 

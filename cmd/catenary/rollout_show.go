@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -184,11 +185,11 @@ func kindOf(singular string) kind {
 func (a *app) rolloutShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show ID", Short: "Show a rollout with all its steps", Args: takes("ID"), ValidArgsFunction: a.completeKind("rollout"),
-		Long: `Show gives a rollout with its tiers and steps: what changes from what to what, when each node was told and what became of it. Of a tier the first 20 steps
-are shown; -o json has all of them.
+		Long: `Show gives a rollout with its tiers and steps: what changes from what to what, when each node was told, what it was handed, what became of it and what
+it hands on. Of a tier the first 20 steps are shown; -o json has all of them.
 
 In JSON the rollout's record comes with tiers[].nodes, with steps[] (tier, node, module, state, and where there are some attempt, by, reason, sent, reported,
-ended) and with changed[] (node, module, before, after). A step's state is waiting, pending, done, failed, unknown or skipped.`,
+ended, driver, inputs, outputs) and with changed[] (node, module, before, after). A step's state is waiting, pending, done, failed, unknown or skipped.`,
 		Example: "  catenary rollout show 20260501-120000-3f9a\n  catenary rollout show 20260501-120000-3f9a -o json",
 	}
 	output := formatFlag(cmd, formatTable)
@@ -235,9 +236,38 @@ func (a *app) showRollout(s *session, whole chain.WholeRollout) error {
 				break
 			}
 			t.linef("    %s %s: %s: %s", step.Node, step.Module, fromTo(step.Before, step.After, step.Refresh), stepState(step, s.zone))
+			t.handed(step)
 		}
 	}
 	return t.print()
+}
+
+// handed shows what a step was handed and hands on.
+func (t *tree) handed(step chain.Step) {
+	for _, h := range step.Inputs {
+		t.linef("      handed by %s: %s", h.StepName, handedValues(h))
+	}
+	if len(step.Outputs) > 0 {
+		t.linef("      hands on: %s", handedValues(events.Handed{Values: step.Outputs}))
+	}
+}
+
+// handedValues gives values in order, each as NAME=VALUE, with what has become of it.
+func handedValues(h events.Handed) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(h.Values)) {
+		word := name + "=" + h.Values[name]
+		if slices.Contains(h.Changed, name) {
+			word += " (changed)"
+		}
+		words = append(words, word)
+	}
+	for _, name := range h.Changed {
+		if _, there := h.Values[name]; !there {
+			words = append(words, name+" (gone)")
+		}
+	}
+	return strings.Join(words, ", ")
 }
 
 func tierLine(t chain.Tier) string {

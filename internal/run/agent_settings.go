@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -217,7 +218,7 @@ func (s *AgentSettings) driver(node yaml.Node, source artifacts.Source) (driver.
 		if err != nil {
 			return nil, err
 		}
-		return exec.New(c, Version())
+		return exec.New(c, filepath.Join(s.State, "outputs"), Version())
 	case dir.Kind:
 		c, err := configOf[dir.Config](text)
 		if err != nil {

@@ -37,7 +37,7 @@ func pended(before *chain.Assignment, p events.AssignmentPended, e es.Event) cha
 func record(before *chain.Assignment, t events.Told, e es.Event) chain.Assignment {
 	a := chain.Assignment{
 		Node: t.Node, Module: t.Module, RequiredBy: t.RequiredBy, Provisioning: t.Provisioning, Build: t.Build,
-		Reference: t.Reference, Commit: t.Commit, Rollout: t.Rollout, Since: e.Effective.UTC(), Told: e.Sequence,
+		Reference: t.Reference, Commit: t.Commit, Rollout: t.Rollout, Since: e.Effective.UTC(), Told: e.Sequence, Inputs: t.Inputs,
 	}
 	if before != nil {
 		a.Observed = before.Observed
@@ -48,7 +48,7 @@ func record(before *chain.Assignment, t events.Told, e es.Event) chain.Assignmen
 // same says whether a node has nothing to do between the two.
 func same(a, b chain.Assignment) bool {
 	return a.Reference.Equal(b.Reference) && a.Build == b.Build && a.Commit == b.Commit && a.Rollout == b.Rollout &&
-		bytes.Equal(a.Provisioning, b.Provisioning)
+		bytes.Equal(a.Provisioning, b.Provisioning) && events.SameInputs(a.Inputs, b.Inputs)
 }
 
 // ended gives the record of a module that the node was told to run no more, or that went over to another node.

@@ -52,6 +52,12 @@ func TestTold(t *testing.T) {
 		Node: "n1", Module: "web", Reference: events.Reference{Artifact: "sha256:ab"}, Build: "b1", Commit: "c1", Rollout: "r1",
 		RequiredBy: []string{"shop"}, Provisioning: events.Raw("{ \"replicas\": 3.0 }\n"), Reason: "not shown",
 	}})
+	port := func(changed ...string) projecttest.Fact {
+		data := told("1")
+		data.Inputs = []events.Handed{{StepName: events.StepName{Node: "n1", Module: "db"}, Values: map[string]string{"port": "1"}, Changed: changed}}
+		return n1(events.AssignmentAssigned{Told: data})
+	}
+	handed, handedFirst := port(), port("port")
 	requiredBy := n1(events.AssignmentAssigned{Told: told("1")})
 	for _, by := range []string{"pay", "shop"} {
 		data := requiredBy.Data.(events.AssignmentAssigned)
@@ -67,6 +73,14 @@ func TestTold(t *testing.T) {
 			Name: "assigned, all that can be told", When: whole,
 			Then: head + first + `"required-by":["shop"],"provisioning":{ "replicas": 3.0 }` + "\n" +
 				`,"build":"b1","artifact":"sha256:ab","commit":"c1","rollout":"r1",` + since1 + `,"told":1}`,
+		},
+		{
+			Name: "handed something: told since then", Given: facts(assigned), When: handed,
+			Then: head + first + v1 + since2 + `,"told":2,"inputs":[{"node":"n1","module":"db","values":{"port":"1"}}]}`,
+		},
+		{
+			Name: "the same again, and no news any more", Given: facts(handedFirst), When: handed,
+			Then: head + first + v1 + since1 + `,"told":2,"inputs":[{"node":"n1","module":"db","values":{"port":"1"}}]}`,
 		},
 		{
 			Name: "another version: it came to the node before", Given: facts(assigned), When: next,

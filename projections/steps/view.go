@@ -28,7 +28,7 @@ func fold(get getter, e es.Event, data events.Rollout) ([]chain.Step, error) {
 		return planned(e, data)
 	case events.RolloutStepBegun:
 		return change(get, e, data.Tier, data.StepName, func(s *chain.Step) {
-			s.Attempt, s.Sent = data.Attempt, at
+			s.Attempt, s.Sent, s.Inputs = data.Attempt, at, data.Inputs
 			s.Outcome, s.By, s.Reason, s.Again, s.Reported, s.Ended, s.Driver, s.Outputs = "", "", "", false, time.Time{}, time.Time{}, nil, nil
 		})
 	case events.RolloutStepEnded:

@@ -27,6 +27,8 @@ func TestView(t *testing.T) {
 		{Tier: "all", StepName: n1, After: &version, Tried: 1, WaitsFor: []events.WaitFor{{StepName: events.StepName{Node: "n1", Module: "db"}, Notify: true}}},
 	}})
 	begun := rollout(events.RolloutStepBegun{Tier: "all", StepName: n1, Attempt: 2})
+	inputs := []events.Handed{{StepName: events.StepName{Node: "n1", Module: "db"}, Values: map[string]string{"port": "5432"}, Changed: []string{"port"}}}
+	handed := rollout(events.RolloutStepBegun{Tier: "all", StepName: n1, Attempt: 2, Inputs: inputs})
 	done := rollout(events.RolloutStepEnded{
 		Tier: "all", StepName: n1, Attempt: 2, By: events.SettledByReport,
 		StepResult: events.StepResult{Outcome: "done", Reported: time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC), Outputs: map[string]string{"port": "80"}, Driver: &events.Driver{Name: "oci"}},
@@ -39,6 +41,14 @@ func TestView(t *testing.T) {
 	viewtest.Check(t, steps.New, []viewtest.Row{
 		{Name: "planned", When: planned, Key: key, Then: head + change + `,"tried":1}`},
 		{Name: "begun", Given: []projecttest.Fact{planned}, When: begun, Key: key, Then: head + `,"attempt":2` + sent + change + `,"tried":1}`},
+		{
+			Name: "begun, and handed something", Given: []projecttest.Fact{planned}, When: handed, Key: key,
+			Then: head + `,"attempt":2` + sent + change + `,"inputs":[{"node":"n1","module":"db","values":{"port":"5432"},"changed":["port"]}],"tried":1}`,
+		},
+		{
+			Name: "begun again, and handed nothing", Given: []projecttest.Fact{planned, handed, failed}, When: begun, Key: key,
+			Then: head + `,"attempt":2,"sent":"2026-01-01T00:04:00Z"` + change + `,"tried":2}`,
+		},
 		{
 			Name: "done", Given: []projecttest.Fact{planned, begun}, When: done, Key: key,
 			Then: head + `,"attempt":2,"driver":{"name":"oci"},"outcome":"done","by":"report"` + sent + `,"reported":"2026-05-01T00:00:00Z","ended":"2026-01-01T00:03:00Z"` + change + `,"outputs":{"port":"80"},"tried":1}`,

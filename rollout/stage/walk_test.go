@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"catenary/commands"
 	"catenary/es"
 	"catenary/events"
@@ -419,6 +421,38 @@ func TestAbortStays(t *testing.T) {
 	p.wait(24 * time.Hour).pending()
 	if n := p.count(events.TypeRolloutStepBegun); n != 1 {
 		t.Errorf("%d steps have begun", n)
+	}
+	p.unrefused()
+}
+
+// TestEndsSayWhatTheNodeSaid brings what a node hands on, and by which driver, to the end of its step, though it reports health before the engine
+// looks.
+func TestEndsSayWhatTheNodeSaid(t *testing.T) {
+	t.Parallel()
+	p := begin(t)
+	p.modules("web")
+	p.node("web", "n1", "n2")
+	p.start("r", `{"tiers":[{"name":"all"}]}`, planned("all", "web", "n1"), planned("all", "web", "n2", "n1"))
+	p.settle()
+	by := &events.Driver{Name: "files", Version: "1.0.0", Configuration: "9f86"}
+	outputs := map[string]string{"port": "80"}
+	for _, said := range []commands.Observe{
+		{Seen: events.Seen{Outputs: outputs}, Outcome: commands.OutcomeApplied}, {Outcome: commands.OutcomeHealthy},
+	} {
+		told := p.Told("n1", "web")
+		said.Node, said.Module, said.Reference, said.Rollout, said.Source, said.Driver = "n1", "web", told.Reference, "r", told.Sequence, by
+		_, err := p.Send("n1", said)
+		p.ok(err)
+	}
+	p.settle()
+	for _, e := range p.Events {
+		if end, ok := e.Data.(events.RolloutStepEnded); ok && !(cmp.Equal(end.Outputs, outputs) && cmp.Equal(end.Driver, by)) {
+			t.Errorf("it ends with %+v", end)
+		}
+	}
+	want := []events.Handed{{StepName: events.StepName{Node: "n1", Module: "web"}, Values: outputs, Changed: []string{"port"}}}
+	if diff := cmp.Diff(want, p.Told("n2", "web").Inputs); diff != "" {
+		t.Errorf("n2 is handed (-want +got):\n%s", diff)
 	}
 	p.unrefused()
 }

@@ -16,10 +16,10 @@ type place struct {
 	rollout string
 	// said is what the node has said of it.
 	said report
-	// reason, outputs and when are those of its last report about it.
-	reason  string
-	outputs map[string]string
-	when    time.Time
+	// reason, driver and when are those of its last report about it.
+	reason string
+	driver *events.Driver
+	when   time.Time
 	// steps are those of rollouts that are walked.
 	steps []*step
 }
@@ -63,7 +63,7 @@ func (p *place) see(seen events.Seen, said report, when time.Time) bool {
 			return false
 		}
 	}
-	p.said, p.reason, p.outputs, p.when = said, seen.Reason, seen.Outputs, when
+	p.said, p.reason, p.driver, p.when = said, seen.Reason, seen.Driver, when
 	return true
 }
 

@@ -253,10 +253,10 @@ func (st *step) hopeless() (*step, bool) {
 // conclusion gives what the node's report says of a step that is pending.
 func (st *step) conclusion() (events.StepResult, bool) {
 	said := st.place.of(st.rollout.id)
-	result := events.StepResult{Reason: st.place.reason, Reported: st.place.when}
+	result := events.StepResult{Reason: st.place.reason, Reported: st.place.when, Driver: st.place.driver}
 	switch {
 	case st.after == nil && said.gone(), st.after != nil && said.here():
-		result.Outcome, result.Outputs = events.StepDone, st.place.outputs
+		result.Outcome = events.StepDone
 	case said.bad():
 		result.Outcome = events.StepFailed
 	default:

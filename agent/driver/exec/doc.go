@@ -13,6 +13,10 @@
 //	CATENARY_SOURCE    the sequence of the event that told it; the same again means the same instruction again
 //	CATENARY_ATTEMPT   from 1
 //	CATENARY_OUTPUTS   a file in which apply may leave NAME=VALUE lines for whatever waits for the module
+//	CATENARY_INPUT_*   what others have handed on: CATENARY_INPUT_DB_PORT is the value port of the module db
+//	CATENARY_CHANGED   the names of those of these variables whose value is new, another than before, or gone
+//
+// A name that several values would have is left out; the record has all of them, with the nodes they come from.
 //
 // # What it answers
 //
@@ -20,4 +24,7 @@
 // the apply: what has changed the node half-way is for no other driver to go on with.
 //
 // Observe writes what runs to standard output, as CATENARY_VERSION has it, and nothing when nothing does.
+//
+// An agent that was killed before it had taken the outputs takes them from the file at its next start, when observe finds what was to run. So apply
+// leaves them before that can be seen.
 package exec

@@ -1,14 +1,8 @@
 package exec
 
 import (
-	"bytes"
 	"context"
 	"io"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/cockroachdb/errors"
 
@@ -23,12 +17,8 @@ const Kind = "exec"
 // unsuited is the exit code by which a command says that it has done nothing: that of an unavailable service in sysexits.h.
 const unsuited = 69
 
-const (
-	// maxOutputsBytes bounds the file of outputs.
-	maxOutputsBytes = 16 << 10
-	// maxFoundBytes bounds what observe may say.
-	maxFoundBytes = 1 << 10
-)
+// maxFoundBytes bounds what observe may say.
+const maxFoundBytes = 1 << 10
 
 // Config is what the driver is told.
 type Config struct {
@@ -49,12 +39,14 @@ type Config struct {
 type Driver struct {
 	config   Config
 	describe events.Driver
+	outputs  outputs
 }
 
 var _ driver.Driver = (*Driver)(nil)
 
-// New returns a driver; version is the program's. It gives errors for a configuration that can't work.
-func New(c Config, version string) (*Driver, error) {
+// New returns a driver; dir is where it keeps what its commands hand on, and version is the program's. It gives errors for a configuration
+// that can't work.
+func New(c Config, dir, version string) (*Driver, error) {
 	if c.Name == "" || len(c.Apply) == 0 {
 		return nil, errors.New("an exec driver needs a name and the command apply")
 	}
@@ -62,7 +54,7 @@ func New(c Config, version string) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Driver{config: c, describe: events.Driver{Name: c.Name, Version: version, Configuration: digest}}, nil
+	return &Driver{config: c, describe: events.Driver{Name: c.Name, Version: version, Configuration: digest}, outputs: outputs(dir)}, nil
 }
 
 // Describe implements [driver.Driver].
@@ -78,18 +70,15 @@ func (d *Driver) Check(ctx context.Context, t driver.Task) error {
 
 // Apply implements [driver.Driver].
 func (d *Driver) Apply(ctx context.Context, t driver.Task) (driver.Result, error) {
-	dir, err := os.MkdirTemp("", "catenary-outputs-")
+	file, err := d.outputs.clear(t)
 	if err != nil {
-		return driver.Result{}, errors.Wrap(err, "make room for outputs")
+		return driver.Result{}, err
 	}
-	file := filepath.Join(dir, "outputs")
-	err = passedOn(d.run(ctx, "apply", d.config.Apply, t, nil, "CATENARY_OUTPUTS="+file))
-	var outputs map[string]string
-	if err == nil {
-		outputs, err = readOutputs(file)
-		err = driver.Fatal(err)
+	if err := passedOn(d.run(ctx, "apply", d.config.Apply, t, nil, "CATENARY_OUTPUTS="+file)); err != nil {
+		return driver.Result{}, err
 	}
-	return driver.Result{Outputs: outputs}, errors.CombineErrors(err, os.RemoveAll(dir))
+	values, err := d.outputs.read(t)
+	return driver.Result{Outputs: values}, driver.Fatal(err)
 }
 
 // passedOn says which failures another driver may be tried after.
@@ -113,15 +102,25 @@ func (d *Driver) Observe(ctx context.Context, t driver.Task) (driver.Finding, er
 	if err := d.run(ctx, "observe", d.config.Observe, t, &said); err != nil {
 		return driver.Finding{State: driver.Unknown}, err
 	}
-	return t.Compare(said.Text(maxFoundBytes)), nil
+	found := t.Compare(said.Text(maxFoundBytes))
+	if found.State != driver.AsTold {
+		return found, nil
+	}
+	var err error
+	if found.Outputs, err = d.outputs.read(t); err != nil {
+		return driver.Finding{State: driver.Unknown}, err
+	}
+	return found, nil
 }
 
 // Remove implements [driver.Driver].
 func (d *Driver) Remove(ctx context.Context, t driver.Task) error {
-	if len(d.config.Remove) == 0 {
-		return nil
+	if len(d.config.Remove) > 0 {
+		if err := d.run(ctx, "remove", d.config.Remove, t, nil); err != nil {
+			return driver.Fatal(err)
+		}
 	}
-	return driver.Fatal(d.run(ctx, "remove", d.config.Remove, t, nil))
+	return d.outputs.forget(t)
 }
 
 func (d *Driver) run(ctx context.Context, action string, args []string, t driver.Task, stdout io.Writer, more ...string) error {
@@ -129,43 +128,4 @@ func (d *Driver) run(ctx context.Context, action string, args []string, t driver
 		Args: args, Dir: d.config.Dir, Stdin: t.Record, Output: t.Say(), Stdout: stdout,
 		Env: append(driver.Environment(action, t), more...),
 	})
-}
-
-// readOutputs reads NAME=VALUE lines, none when the command has left no file.
-func readOutputs(path string) (map[string]string, error) {
-	file, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, errors.Wrap(err, "read the outputs")
-	}
-	text, err := io.ReadAll(io.LimitReader(file, maxOutputsBytes+1))
-	err = errors.CombineErrors(err, file.Close())
-	switch {
-	case err != nil:
-		return nil, errors.Wrap(err, "read the outputs")
-	case len(text) > maxOutputsBytes:
-		return nil, errors.Newf("the outputs have more than %d bytes", maxOutputsBytes)
-	case !utf8.Valid(text):
-		return nil, errors.New("the outputs are not valid UTF-8")
-	}
-	outputs := map[string]string{}
-	n := 0
-	for line := range bytes.Lines(text) {
-		n++
-		entry := strings.TrimRight(string(line), "\r\n")
-		if entry == "" {
-			continue
-		}
-		name, value, ok := strings.Cut(entry, "=")
-		if !ok || name == "" {
-			return nil, errors.Newf("line %s of the outputs is not NAME=VALUE", strconv.Itoa(n))
-		}
-		outputs[name] = value
-	}
-	if len(outputs) == 0 {
-		return nil, nil
-	}
-	return outputs, nil
 }

@@ -3,6 +3,7 @@ package exec_test
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ func shell(script string) []string { return []string{"/bin/sh", "-ec", script} }
 
 func open(t *testing.T, c exec.Config) *exec.Driver {
 	t.Helper()
-	d, err := exec.New(c, "1.0.0")
+	d, err := exec.New(c, t.TempDir(), "1.0.0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,6 +71,13 @@ func TestWhatACommandIsTold(t *testing.T) {
 	_, err := d.Apply(t.Context(), driver.Task{
 		Node: "n1", Module: "web", Reference: events.Reference{Package: &events.Package{Name: "shop/web", Version: "1.20"}},
 		Build: "b1", Commit: "c1", Rollout: "r1", Source: 17, Attempt: 2, Record: []byte(record), Output: &said,
+		Inputs: []events.Handed{
+			{StepName: events.StepName{Node: "n1", Module: "db"}, Values: map[string]string{"port": "5432"}, Changed: []string{"old", "port"}},
+			{StepName: events.StepName{Node: "n1", Module: "shop/cache"}, Values: map[string]string{"url é": "redis://x"}},
+			// What is there twice is for those who read the record.
+			{StepName: events.StepName{Node: "n2", Module: "peer"}, Values: map[string]string{"port": "1"}},
+			{StepName: events.StepName{Node: "n3", Module: "peer"}, Values: map[string]string{"port": "2"}},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +86,10 @@ func TestWhatACommandIsTold(t *testing.T) {
 CATENARY_ARTIFACT=
 CATENARY_ATTEMPT=2
 CATENARY_BUILD=b1
+CATENARY_CHANGED=CATENARY_INPUT_DB_OLD CATENARY_INPUT_DB_PORT
 CATENARY_COMMIT=c1
+CATENARY_INPUT_DB_PORT=5432
+CATENARY_INPUT_SHOP_CACHE_URL__=redis://x
 CATENARY_MODULE=web
 CATENARY_NODE=n1
 CATENARY_PACKAGE=shop/web
@@ -118,6 +129,48 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
+// TestOutputsOutliveTheProcess lets a driver over the same directory find what a command has left, and nothing of another instruction.
+func TestOutputsOutliveTheProcess(t *testing.T) {
+	t.Parallel()
+	dir, state := t.TempDir(), t.TempDir()
+	c := keeper(dir)
+	c.Apply[2] += `; if [ "$CATENARY_ATTEMPT" = 1 ]; then echo "port=$CATENARY_SOURCE" >"$CATENARY_OUTPUTS"; fi`
+	again := func() *exec.Driver {
+		d, err := exec.New(c, state, "1.0.0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	task := driver.Task{Module: "a/" + strings.Repeat("long ", 50), Reference: events.Reference{Artifact: "one"}, Source: 7, Attempt: 1}
+	if _, err := again().Apply(t.Context(), task); err != nil {
+		t.Fatal(err)
+	}
+	finds := func(task driver.Task, want map[string]string) {
+		t.Helper()
+		found, err := again().Observe(t.Context(), task)
+		if diff := cmp.Diff(driver.Finding{State: driver.AsTold, Outputs: want}, found); diff != "" || err != nil {
+			t.Errorf("it finds, with %v (-want +got):\n%s", err, diff)
+		}
+	}
+	finds(task, map[string]string{"port": "7"})
+	later := task
+	later.Source = 9
+	finds(later, nil)
+	// The next try leaves none.
+	task.Attempt = 2
+	if _, err := again().Apply(t.Context(), task); err != nil {
+		t.Fatal(err)
+	}
+	finds(task, nil)
+	if err := again().Remove(t.Context(), task); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(state); err != nil || len(left) > 0 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+}
+
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -146,7 +199,7 @@ func TestFailures(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	var c exec.Config
-	if _, err := exec.New(c, "1"); err == nil {
+	if _, err := exec.New(c, t.TempDir(), "1"); err == nil {
 		t.Error("a driver without name and command is taken")
 	}
 	a, b := open(t, exec.Config{Name: "a", Apply: []string{"x"}}).Describe(), open(t, exec.Config{Name: "a", Apply: []string{"y"}}).Describe()

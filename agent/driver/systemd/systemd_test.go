@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/errors"
+	"github.com/google/go-cmp/cmp"
 
 	"catenary/agent/driver"
 	"catenary/agent/driver/drivertest"
@@ -111,7 +112,7 @@ func TestStoppedByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	found, err := d.Observe(t.Context(), task)
-	if want := (driver.Finding{State: driver.Other, Found: "the unit catenary-web.service is inactive"}); err != nil || found != want {
+	if want := (driver.Finding{State: driver.Other, Found: "the unit catenary-web.service is inactive"}); err != nil || !cmp.Equal(found, want) {
 		t.Errorf("found %+v, %v; want %+v", found, err, want)
 	}
 }
