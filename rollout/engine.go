@@ -47,6 +47,8 @@ type Stream interface {
 	// Tail and Follow are those of [es.Store].
 	Tail(ctx context.Context) (uint64, error)
 	Follow(ctx context.Context, after uint64) iter.Seq2[es.Message, error]
+	// ReadKinds gives the messages of some kinds of aggregates after a sequence, up to a last one that is known to be there.
+	ReadKinds(ctx context.Context, after, last uint64, kinds ...string) iter.Seq2[es.Message, error]
 }
 
 // Config is what an engine is told.
@@ -88,12 +90,12 @@ type Engine struct {
 	state  *walk.State
 	keeper *keeper
 
-	messages chan es.Message
-	outcomes chan outcome
-	presence chan Presence
-	asks     chan func()
-	drain    chan struct{}
-	drainNow sync.Once
+	stretches chan stretch
+	outcomes  chan outcome
+	presence  chan Presence
+	asks      chan func()
+	drain     chan struct{}
+	drainNow  sync.Once
 	// ended is closed when Run has returned.
 	ended chan struct{}
 
@@ -105,6 +107,12 @@ type Engine struct {
 	reign    *reign
 	planned  time.Time
 	again    time.Time
+}
+
+// stretch is what comes of reading: an event, or else that all that has to be known up to a sequence has been read.
+type stretch struct {
+	message es.Message
+	through uint64
 }
 
 // outcome is what came of an action.
@@ -137,7 +145,7 @@ func New(c Config) (*Engine, error) {
 	}
 	e := &Engine{
 		cfg: c, log: c.Logger, client: commands.NewClient(c.Bus), state: walk.New(walk.Config{Registry: c.Registry, Window: c.Window}),
-		messages: make(chan es.Message, maxBatch), outcomes: make(chan outcome, maxBatch), presence: make(chan Presence, maxBatch), asks: make(chan func()),
+		stretches: make(chan stretch, maxBatch), outcomes: make(chan outcome, maxBatch), presence: make(chan Presence, maxBatch), asks: make(chan func()),
 		drain: make(chan struct{}), ended: make(chan struct{}),
 	}
 	e.keeper = newKeeper(e.client, c)
@@ -183,25 +191,48 @@ func (e *Engine) awaitTail(ctx context.Context) (uint64, error) {
 	}
 }
 
-// follow reads the stream into the loop, until the context ends.
+// follow reads the stream into the loop, until the context ends: of what was there at the start no more than has to be known, and all that
+// comes after it.
 func (e *Engine) follow(ctx context.Context) {
 	var last uint64
-	for ctx.Err() == nil {
-		for m, err := range e.cfg.Stream.Follow(ctx, last) {
-			if err != nil {
-				if ctx.Err() == nil {
-					e.log.Warn("can't follow the stream, trying again", "after", last, "error", err)
-				}
-				break
-			}
-			select {
-			case e.messages <- m:
-				last = m.Sequence
-			case <-ctx.Done():
-				return
-			}
+	for caughtUp := false; ctx.Err() == nil; {
+		messages := e.cfg.Stream.Follow(ctx, last)
+		if !caughtUp {
+			messages = e.cfg.Stream.ReadKinds(ctx, last, e.tail, walk.Kinds()...)
+		}
+		err := e.hand(ctx, messages, &last)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil && !caughtUp:
+			caughtUp, last = true, e.tail
+			e.give(ctx, stretch{through: e.tail})
+			continue
+		case err != nil:
+			e.log.Warn("can't read the stream, trying again", "after", last, "error", err)
 		}
 		pause(ctx, followPause)
+	}
+}
+
+// hand gives messages to the loop, and keeps the sequence of the last one.
+func (e *Engine) hand(ctx context.Context, messages iter.Seq2[es.Message, error], last *uint64) error {
+	for m, err := range messages {
+		if err != nil || !e.give(ctx, stretch{message: m}) {
+			return err
+		}
+		*last = m.Sequence
+	}
+	return nil
+}
+
+// give gives something to the loop, unless the context ends.
+func (e *Engine) give(ctx context.Context, s stretch) bool {
+	select {
+	case e.stretches <- s:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

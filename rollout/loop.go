@@ -60,8 +60,12 @@ func (e *Engine) input(ctx context.Context, time <-chan time.Time) (more, over b
 	select {
 	case <-ctx.Done():
 		return false, false, nil
-	case m := <-e.messages:
-		return true, false, e.state.Take(m)
+	case s := <-e.stretches:
+		if s.through > 0 {
+			e.state.Passed(s.through)
+			return true, false, nil
+		}
+		return true, false, e.state.Take(s.message)
 	case o := <-e.outcomes:
 		e.answered(o)
 	case p := <-e.presence:

@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"iter"
 	"sync"
 	"testing"
 	"time"
@@ -43,6 +44,17 @@ func (l *ledger) record(ctx context.Context, ref es.Ref, fact any) error {
 	before := l.head
 	l.head = l.head.Seal(&m)
 	return es.Wait(ctx, l.Append(ctx, before, []es.Message{m}))
+}
+
+// ReadKinds gives all kinds: what is of none of those that are asked for is no concern of the engine's either.
+func (l *ledger) ReadKinds(ctx context.Context, after, last uint64, _ ...string) iter.Seq2[es.Message, error] {
+	return func(yield func(es.Message, error) bool) {
+		for m, err := range l.Read(ctx, after) {
+			if err == nil && m.Sequence > last || !yield(m, err) {
+				return
+			}
+		}
+	}
 }
 
 // Send grants the lease, and leaves everything else without an answer.

@@ -27,29 +27,30 @@ func (s *Store) Read(ctx context.Context, after uint64) iter.Seq2[es.Message, er
 // [es.ErrUnavailable].
 func (s *Store) ReadAggregate(ctx context.Context, ref es.Ref) iter.Seq2[es.Message, error] {
 	return func(yield func(es.Message, error) bool) {
-		last, err := s.lastOf(ctx, ref)
-		switch {
-		case errors.Is(err, es.ErrNotFound):
-		case err != nil:
+		last, err := s.newest(ctx, ref.Subject())
+		if err != nil {
 			yield(es.Message{}, err)
-		default:
-			s.readUntil(ctx, ref.Subject(), 0, last, yield)
+			return
 		}
+		s.readUntil(ctx, ref.Subject(), 0, last, yield)
 	}
 }
 
-// lastOf asks the leader for the sequence of an instance's last event: a consumer alone may stand on a server that has
-// not got it yet.
-func (s *Store) lastOf(ctx context.Context, ref es.Ref) (uint64, error) {
+// newest asks the leader for the sequence of the newest event on a subject, zero when there is none: a consumer alone may stand on a server that
+// has not got it yet.
+func (s *Store) newest(ctx context.Context, subject string) (uint64, error) {
 	var m *jetstream.RawStreamMsg
 	err := s.ask(ctx, func(ctx context.Context) (err error) {
-		m, err = s.stream.GetLastMsgForSubject(ctx, ref.Subject())
+		m, err = s.stream.GetLastMsgForSubject(ctx, subject)
 		return err
 	})
-	if err != nil {
-		return 0, readError(errors.Wrapf(err, "read %s", ref))
+	switch {
+	case err == nil:
+		return m.Sequence, nil
+	case errors.Is(readError(err), es.ErrNotFound):
+		return 0, nil
 	}
-	return m.Sequence, nil
+	return 0, readError(errors.Wrapf(err, "read %s", subject))
 }
 
 // readUntil gives the messages after a sequence up to and with a last one, which is known to be stored.

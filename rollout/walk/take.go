@@ -26,6 +26,18 @@ func (s *State) Take(m es.Message) error {
 	return s.Apply(e)
 }
 
+// Kinds lists the kinds of aggregates whose events have to be taken in to know what is so. Those of others are signs that a track may have
+// something to plan.
+func Kinds() []string {
+	return []string{
+		events.AggregateRollout, events.AggregateAssignment, events.AggregateNode, events.AggregateModule, events.AggregatePublication, events.AggregateFreeze,
+		events.AggregateMerge, events.AggregateTrack, events.AggregateLease,
+	}
+}
+
+// Passed says that of the kinds that have to be taken in all events up to a sequence have been.
+func (s *State) Passed(sequence uint64) { s.position = max(s.position, sequence) }
+
 // concerned says whether an event is to be read. Nothing but its subject and type is looked at.
 func (s *State) concerned(ref es.Ref, types []string) bool {
 	if len(types) != 1 {
