@@ -24,13 +24,19 @@ type Main struct {
 	Env func(name string) string
 	// Now is the clock.
 	Now func() time.Time
+	// Signals are ^C and SIGTERM as they come. It may be nil.
+	Signals <-chan os.Signal
 }
 
-// Run does what the arguments say and gives the exit code. Ending the context is how a person interrupts it.
+// Run does what the arguments say and gives the exit code. Ending the context interrupts it.
 func (m Main) Run(ctx context.Context) int {
-	a := &app{Main: m}
+	a := &app{Main: m, draining: newDraining()}
+	return a.interruptible(ctx, a.execute)
+}
+
+func (a *app) execute(ctx context.Context) int {
 	root := a.rootCommand()
-	root.SetArgs(m.Args)
+	root.SetArgs(a.Args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !a.ran {
 		// Nothing was begun: it is the arguments that cobra found wrong.
@@ -43,11 +49,12 @@ func (m Main) Run(ctx context.Context) int {
 }
 
 func main() {
-	// The first signal ends the context; then signals act as if nobody listened, so that a second one ends the process.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
+	signals := make(chan os.Signal, 3)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	end := run.Slack(os.Getenv) // up is a server process, and what else runs ends before it has anything to collect
-	code := Main{Program: os.Args[0], Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.Getenv, Now: time.Now}.Run(ctx)
+	code := Main{
+		Program: os.Args[0], Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.Getenv, Now: time.Now, Signals: signals,
+	}.Run(context.Background())
 	end()
 	os.Exit(code)
 }

@@ -56,23 +56,24 @@ type upped struct {
 		NATS  string `json:"nats"`
 		Store string `json:"store"`
 	}
-	line   string
-	rest   chan string // what came on standard output after the ready line
-	stderr *syncBuffer
-	cancel context.CancelFunc
-	exit   chan int
+	line    string
+	rest    chan string // what came on standard output after the ready line
+	stderr  *syncBuffer
+	cancel  context.CancelFunc
+	signals chan os.Signal
+	exit    chan int
 }
 
 // startUp runs up until it is ready. It listens on a free port unless the arguments say otherwise.
 func startUp(args ...string) (*upped, error) {
-	u := &upped{stderr: &syncBuffer{}, exit: make(chan int, 1), rest: make(chan string, 1)}
+	u := &upped{stderr: &syncBuffer{}, signals: make(chan os.Signal, 3), exit: make(chan int, 1), rest: make(chan string, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	u.cancel = cancel
 	out, in := io.Pipe()
 	go func() {
 		code := Main{
 			Program: "catenary", Args: append([]string{"up", "--listen", "127.0.0.1:0"}, args...), Stdin: strings.NewReader(""), Stdout: in, Stderr: u.stderr,
-			Env: func(string) string { return "" }, Now: time.Now,
+			Env: func(string) string { return "" }, Now: time.Now, Signals: u.signals,
 		}.Run(ctx)
 		_ = in.Close()
 		u.exit <- code

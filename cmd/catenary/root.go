@@ -19,6 +19,8 @@ type app struct {
 	bus natsconn.Config
 	// ran says that a command began its work: what failed before that is a matter of usage.
 	ran bool
+	// draining lets up wait for the steps that are under way.
+	draining *draining
 	// timeout bounds what is asked of the bus.
 	timeout time.Duration
 	// zone names the zone of times, as the flag has it; times are the flags that hold some.

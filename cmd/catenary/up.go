@@ -26,9 +26,12 @@ import (
 
 const upHelp = `Up runs a whole chain in one process: server, writer, projector, rollout engine and the copies that people read.
 
-When it can be used it prints one JSON line: {"ready":true,"nats":URL,"store":DIR}. It ends with ^C. On loopback whoever
-may use this machine may use the chain; beyond it, up makes a user and a password, and says in which file they are. Clients take
-them from NATS_USER and NATS_PASSWORD, or from a nats context.`
+When it can be used it prints one JSON line: {"ready":true,"nats":URL,"store":DIR}. On loopback whoever may use this machine
+may use the chain; beyond it, up makes a user and a password, and says in which file they are. Clients take them from NATS_USER
+and NATS_PASSWORD, or from a nats context.
+
+It ends with ^C or SIGTERM: the first lets no step of a rollout begin any more and waits for those that are under way, if there are
+any; the second leaves them to the next start; the third leaves at once. The steps are named.`
 
 const (
 	defaultStore  = "catenary-data"
@@ -181,24 +184,38 @@ func (a *app) up(ctx context.Context, c upConfig, accept *run.AcceptedLoss) (err
 			return a.upFront(ctx, c, server, store, log)
 		},
 	}
-	if !c.noEngine {
-		parts["engine"] = a.upPart(server, func(ctx context.Context, nc *nats.Conn) error {
-			select {
-			case <-writing: // the stream has been looked over
-			case <-ctx.Done():
-				return nil
-			}
-			// The store is this process's alone, and so is the lease: it needs not run out after a kill.
-			return run.Engine(ctx, nc, run.EngineConfig{Holder: "catenary up", Now: a.Now, Logger: log})
-		})
-	}
+	parts["engine"] = a.upPart(server, func(ctx context.Context, nc *nats.Conn) error { return a.upEngine(ctx, nc, !c.noEngine, writing, log) })
+	a.draining.able.Store(true)
 	return upError(ctx, c.store, run.Together(ctx, parts))
+}
+
+// errDrained means that up has been told to stop, and that nothing is under way any more.
+var errDrained = errors.New("drained")
+
+// upEngine walks rollouts, if it is to, until up is told to drain and what is under way has come to its end. It gives [errDrained].
+func (a *app) upEngine(ctx context.Context, nc *nats.Conn, walks bool, writing <-chan struct{}, log *slog.Logger) error {
+	if !walks {
+		writing = nil
+	}
+	select {
+	case <-writing: // the stream has been looked over
+	case <-a.draining.asked:
+		return errDrained
+	case <-ctx.Done():
+		return nil
+	}
+	// The store is this process's alone, and so is the lease: it needs not run out after a kill.
+	err := run.Engine(ctx, nc, run.EngineConfig{Holder: "catenary up", Drain: a.draining.asked, Now: a.Now, Logger: log})
+	if err == nil && ctx.Err() == nil {
+		return errDrained
+	}
+	return err
 }
 
 // upError gives nil for whatever failed only because up was told to stop, and says what to do about a damaged stream.
 func upError(ctx context.Context, store string, err error) error {
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.Is(err, errDrained):
 		return nil
 	case errors.Is(err, es.ErrBrokenChain):
 		return errors.WithHintf(err, "nothing is recorded over a damaged stream; see what else differs with: catenary verify --store %s", store)
