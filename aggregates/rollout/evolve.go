@@ -44,13 +44,13 @@ func Evolve(s State, fact events.Rollout, at time.Time, bytes int, steps StepTab
 		s.Paused, s.PausedAt, s.Status = s.pausedUntil(at), 0, Running
 		return s.moved(), nil
 	case events.RolloutAborted:
-		return s.end(Aborted, steps), nil
+		return s.end(Aborted, at, steps), nil
 	case events.RolloutSuperseded:
-		return s.end(Superseded, steps), nil
+		return s.end(Superseded, at, steps), nil
 	case events.RolloutFailed:
-		return s.end(Failed, steps), nil
+		return s.end(Failed, at, steps), nil
 	case events.RolloutFinished:
-		return s.end(Finished, steps), nil
+		return s.end(Finished, at, steps), nil
 	case events.RolloutReverted:
 		s.RevertedBy = e.By
 		return s, nil
@@ -219,16 +219,24 @@ func (s State) change(n events.StepName, to Phase, steps StepTable) (Step, State
 	return step, s, nil
 }
 
-// end makes the rollout final, and keeps of it what others need. Steps that are pending stay to be settled.
-func (s State) end(status Status, steps StepTable) State {
+// end makes the rollout final, and keeps of it what others need. Steps that are pending stay to be settled, and have the time that their tier gave
+// them.
+func (s State) end(status Status, at time.Time, steps StepTable) State {
 	var gone []events.StepName
+	left := map[events.StepName]Step{}
 	steps.All(func(n events.StepName, step Step) {
 		if step.Phase != Pending {
 			gone = append(gone, n)
+			return
 		}
+		step.Due = s.Deadline(step, at).UnixNano()
+		left[n] = step
 	})
 	for _, n := range gone {
 		steps.Drop(n)
+	}
+	for n, step := range left {
+		steps.Put(n, step)
 	}
 	return State{Status: status, Reverts: s.Reverts, RevertedBy: s.RevertedBy, Begun: s.Begun, Targets: s.Targets}
 }

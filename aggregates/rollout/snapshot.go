@@ -89,6 +89,7 @@ func (s Step) Snapshot(w *snapshot.Writer) {
 	w.Signed(s.Begun)
 	w.Signed(s.Ended)
 	w.Signed(int64(s.Paused))
+	w.Signed(s.Due)
 	writeVersion(s.Before, w)
 	writeVersion(s.After, w)
 	w.Number(uint64(len(s.WaitsFor)))
@@ -108,7 +109,7 @@ func (s Step) Snapshot(w *snapshot.Writer) {
 func RestoredStep(r *snapshot.Reader) Step {
 	s := Step{
 		Tier: r.Text(), Phase: Phase(r.Kind(uint8(Skipped) + 1)), Attempt: number(r), Spent: number(r),
-		Begun: r.Signed(), Ended: r.Signed(), Paused: time.Duration(r.Signed()), Before: readVersion(r), After: readVersion(r),
+		Begun: r.Signed(), Ended: r.Signed(), Paused: time.Duration(r.Signed()), Due: r.Signed(), Before: readVersion(r), After: readVersion(r),
 	}
 	r.Rows(func(int) {}, func() { s.WaitsFor = append(s.WaitsFor, events.WaitFor{StepName: readName(r), Notify: r.Flag()}) })
 	r.Rows(func(int) {}, func() { s.Notifies = append(s.Notifies, readName(r)) })

@@ -122,6 +122,9 @@ func (s State) pausedUntil(at time.Time) time.Duration {
 
 // Deadline is when a step that is pending counts as unknown, if the rollout is not paused until then.
 func (s State) Deadline(step Step, now time.Time) time.Time {
+	if step.Due != 0 {
+		return time.Unix(0, step.Due).UTC()
+	}
 	timeout := events.DefaultStepTimeout
 	if at, ok := s.tier(step.Tier); ok {
 		timeout = s.Tiers[at].StepTimeout()

@@ -46,6 +46,8 @@ type Step struct {
 	Begun, Ended int64
 	// Paused is how long the rollout had been paused when the last try began.
 	Paused time.Duration
+	// Due is when a step that is pending counts as unknown, in nanoseconds since 1970, once its rollout is final: its tier is not kept.
+	Due int64
 	// Before and After are as planned; nil where nothing stands.
 	Before, After *events.Version
 	// WaitsFor are the steps it waits for, Notifies those that are told when it changed something.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -93,8 +94,33 @@ func (s *session) blocked(ctx context.Context, id string) (list []standstill, wa
 
 // blockedPage asks the engine for reasons, without the first of them.
 func (s *session) blockedPage(ctx context.Context, id string, after int) (rollout.BlockedAnswer, error) {
+	return s.askEngine(ctx, rollout.BlockedQuestion{Rollout: id, After: after})
+}
+
+// waits asks the engine that walks what rollouts wait for, by rollout; those that it does not walk are left out.
+func (s *session) waits(ctx context.Context, ids []string) (map[string][]waits, error) {
+	found := map[string][]waits{}
+	for part := range slices.Chunk(ids, rollout.MaxBlockedRollouts) {
+		a, err := s.askEngine(ctx, rollout.BlockedQuestion{Rollouts: part})
+		if err != nil {
+			return found, err
+		}
+		for _, r := range a.Rollouts {
+			if !r.Walked {
+				continue
+			}
+			found[r.Rollout] = []waits{}
+			for _, w := range r.Waits {
+				found[r.Rollout] = append(found[r.Rollout], waits{standstill: standstillOf(w.Blocked), Count: w.Count})
+			}
+		}
+	}
+	return found, nil
+}
+
+func (s *session) askEngine(ctx context.Context, q rollout.BlockedQuestion) (rollout.BlockedAnswer, error) {
 	var a rollout.BlockedAnswer
-	body, err := json.Marshal(rollout.BlockedQuestion{Rollout: id, After: after})
+	body, err := json.Marshal(q)
 	if err != nil {
 		return a, errors.Wrap(err, "encode the question")
 	}
@@ -117,9 +143,13 @@ func (s *session) blockedPage(ctx context.Context, id string, after int) (rollou
 func standstills(list []walk.Blocked) []standstill {
 	found := make([]standstill, len(list))
 	for i, b := range list {
-		found[i] = standstill{Tier: b.Tier, Node: b.Node, Module: b.Module, Reason: b.Reason, WaitsFor: b.WaitsFor, Until: b.Until}
+		found[i] = standstillOf(b)
 	}
 	return found
+}
+
+func standstillOf(b walk.Blocked) standstill {
+	return standstill{Tier: b.Tier, Node: b.Node, Module: b.Module, Reason: b.Reason, WaitsFor: b.WaitsFor, Until: b.Until}
 }
 
 // ended lists the steps that have come to another end than done.

@@ -210,21 +210,17 @@ func (e *eye) judge(ctx context.Context, seen *sight) {
 	going := slices.SortedFunc(maps.Values(e.going), func(a, b chain.Rollout) int {
 		return cmp.Or(a.Times.Planned.Compare(b.Times.Planned), cmp.Compare(a.ID, b.ID))
 	})
+	ids := make([]string, len(going))
+	for i, r := range going {
+		ids[i] = r.ID
+	}
+	live, err := e.s.waits(ctx, ids)
+	if err != nil {
+		seen.NoEngine = err.Error()
+	}
 	for _, r := range going {
 		g := sightOf(r)
-		if seen.NoEngine == "" {
-			answer, err := e.s.blockedPage(ctx, r.ID, 0)
-			switch {
-			case err != nil:
-				seen.NoEngine = err.Error()
-			case answer.Walked:
-				g.Waits = waitsOf(standstills(answer.Blocked))
-				if n := answer.Total - len(answer.Blocked); n > 0 {
-					g.Waits = append(g.Waits, waits{standstill: standstill{Reason: "more"}, Count: n})
-				}
-			}
-		}
-		if g.Waits == nil {
+		if g.Waits = live[r.ID]; g.Waits == nil {
 			g.Waits = waitsOf(ofTheWhole(chain.WholeRollout{Rollout: r}))
 		}
 		seen.Rollouts = append(seen.Rollouts, g)

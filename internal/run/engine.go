@@ -153,11 +153,7 @@ func answerBlocked(ctx context.Context, engine *rollout.Engine, r micro.Request,
 	var q rollout.BlockedQuestion
 	var a rollout.BlockedAnswer
 	err := json.Unmarshal(r.Data(), &q)
-	switch {
-	case err != nil:
-	case q.Rollout == "":
-		err = errors.Newf(`%s needs the name of a rollout, as in {"rollout":"r1"}`, topology.QuerySubject(rollout.QuestionBlocked))
-	default:
+	if err == nil {
 		a, err = engine.Blocked(ctx, q)
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package stage_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -176,7 +177,7 @@ func TestPolicies(t *testing.T) {
 			p.start("r2", db, each("all", "web", "n4", "n5")...)
 			p.settle()
 			p.pending("n1", "n2")
-			if b := p.reason("r2", "n4", events.HoldSemaphore); b.WaitsFor != "semaphore db:2 to come free" {
+			if b := p.reason("r2", "n4", events.HoldSemaphore); b.WaitsFor != "semaphore db:2 to come free, which web on n1 of rollout r1 holds, and 1 more" {
 				p.Errorf("it waits for %q", b.WaitsFor)
 			}
 			p.report("web", commands.OutcomeApplied, "n1", "n2")
@@ -400,6 +401,35 @@ func TestPausedTimeDoesNotCount(t *testing.T) {
 	p.wait(4 * time.Second).pending("n1")
 	p.wait(time.Second).pending()
 	p.unrefused()
+}
+
+// TestTimeOfWhatIsLeft gives a step that is under way when its rollout is aborted the time that its tier gives it, without the time it was paused.
+func TestTimeOfWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	for name, timeout := range map[string]time.Duration{"short": 30 * time.Second, "long": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := begin(t)
+			p.modules("web")
+			p.node("web", "n1")
+			p.start("r", fmt.Sprintf(`{"tiers":[{"name":"all","timeout":%q}]}`, timeout), each("all", "web", "n1")...)
+			p.settle()
+			p.wait(10 * time.Second)
+			p.do(commands.PauseRollout{ID: "r"})
+			p.wait(time.Minute)
+			p.do(commands.AbortRollout{ID: "r"})
+			if b := p.reason("r", "n1", events.HoldPending); !b.Until.Equal(noon.Add(timeout + time.Minute)) {
+				t.Errorf("it has time until %v", b.Until)
+			}
+			p.ok(p.Restart())
+			p.wait(timeout - 10*time.Second - time.Second).pending("n1")
+			p.wait(time.Second).pending()
+			if end, ok := p.last("r").(events.RolloutStepEnded); !ok || end.Outcome != events.StepUnknown || end.By != events.SettledByDeadline {
+				t.Errorf("it ends with %+v", p.last("r"))
+			}
+			p.unrefused()
+		})
+	}
 }
 
 // TestAbortStays is cases E01 and E03: with nothing there to abort it is refused, and once aborted it stays so under another engine.

@@ -34,6 +34,26 @@ func (s *State) Blocked(id string, now time.Time) []Blocked {
 	return l.blocked(r)
 }
 
+// Waits is a reason for which something of a rollout does not move: how often it holds, and the first that it holds for.
+type Waits struct {
+	Blocked
+	Count int `json:"count"`
+}
+
+// Waits lists the reasons for which a rollout does not move, in the order in which [State.Blocked] gives them first.
+func (s *State) Waits(id string, now time.Time) []Waits {
+	var list []Waits
+	for _, b := range s.Blocked(id, now) {
+		at := slices.IndexFunc(list, func(w Waits) bool { return w.Reason == b.Reason })
+		if at < 0 {
+			at = len(list)
+			list = append(list, Waits{Blocked: b})
+		}
+		list[at].Count++
+	}
+	return list
+}
+
 func (l *look) blocked(r *rollout) []Blocked {
 	var list []Blocked
 	add := func(v verdict, t *tier, n events.StepName) {

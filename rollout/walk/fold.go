@@ -67,16 +67,16 @@ func (s *State) foldRollout(e es.Event, fact events.Rollout) error {
 		if r.rollback && r.begun && r.reverts == "" {
 			s.failed[id] = true
 		}
-		s.end(r)
+		s.end(r, e.Recorded)
 	case events.RolloutFinished:
 		for key, m := range s.merges {
 			if m.rollout == id {
 				s.placed[key] = true
 			}
 		}
-		s.end(r)
+		s.end(r, e.Recorded)
 	case events.RolloutAborted, events.RolloutSuperseded:
-		s.end(r)
+		s.end(r, e.Recorded)
 	case events.RolloutPlanning:
 	}
 	return nil
@@ -282,8 +282,8 @@ func (s *State) take(t *tier, by int) {
 }
 
 // end makes a rollout final. What is pending stays to be settled.
-func (s *State) end(r *rollout) {
-	r.status = final
+func (s *State) end(r *rollout, at time.Time) {
+	r.status, r.ended = final, at.UnixNano()
 	s.answered(&r.asked)
 	for _, st := range r.inOrder {
 		if st.phase != pending {
@@ -317,12 +317,15 @@ func (st *step) leave() {
 }
 
 // digest stands for what was said to block a rollout. When a limit lets the next step begin is no part of it: that is counted in fractions of
-// nanoseconds, and comes out a little different each time.
+// nanoseconds, and comes out a little different each time. Nor is who holds a semaphore, which others change.
 func digest(holds []events.Hold) string {
 	holds = slices.Clone(holds)
 	for i := range holds {
-		if holds[i].Reason == events.HoldLimit {
+		switch holds[i].Reason {
+		case events.HoldLimit:
 			holds[i].Until = time.Time{}
+		case events.HoldSemaphore:
+			holds[i].WaitsFor = ""
 		}
 	}
 	text, err := json.Marshal(holds)

@@ -3,6 +3,7 @@ package walk
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"catenary/commands"
@@ -100,8 +101,8 @@ func (l *look) full(t *tier) (verdict, bool) {
 	}
 	for _, m := range t.semaphores {
 		if l.semaphores[m.id] >= m.count {
-			return verdict{reason: events.HoldSemaphore, wholeTier: true, words: func() string { // no more: others change how many are taken
-				return fmt.Sprintf("semaphore %s:%d to come free", m.id, m.count)
+			return verdict{reason: events.HoldSemaphore, wholeTier: true, words: func() string {
+				return fmt.Sprintf("semaphore %s:%d to come free, which %s", m.id, m.count, l.holders(m.id))
 			}}, true
 		}
 	}
@@ -115,6 +116,34 @@ func (l *look) full(t *tier) (verdict, bool) {
 		}
 	}
 	return verdict{}, false
+}
+
+// holders says which steps hold a semaphore, of whichever rollouts.
+func (s *State) holders(id string) string {
+	first, others := "", 0
+	for _, r := range s.order {
+		for _, t := range r.tiers {
+			if !slices.ContainsFunc(t.semaphores, func(m semaphore) bool { return m.id == id }) {
+				continue
+			}
+			for _, st := range r.inOrder {
+				switch {
+				case st.tier != t || st.phase != pending && !st.asked.begins:
+				case first == "":
+					first = fmt.Sprintf("%s of rollout %s holds", st.name, r.id)
+				default:
+					others++
+				}
+			}
+		}
+	}
+	switch {
+	case first == "":
+		return "nobody holds any more"
+	case others > 0:
+		return fmt.Sprintf("%s, and %d more", first, others)
+	}
+	return first
 }
 
 // tokenSlack is what a token may lack: a limiter counts in floating point.

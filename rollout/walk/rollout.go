@@ -71,6 +71,8 @@ type rollout struct {
 	// pausedAt is since when it is paused, in nanoseconds since 1970, and paused how long it was before.
 	pausedAt int64
 	paused   time.Duration
+	// ended is when it became final, in nanoseconds since 1970.
+	ended int64
 	// moved is when something of it last happened, said what was recorded to block it since.
 	moved int64
 	said  string
@@ -230,14 +232,12 @@ func (r *rollout) pausedUntil(at time.Time) time.Duration {
 	return r.paused + max(0, at.Sub(time.Unix(0, r.pausedAt)))
 }
 
-// deadline is when a step that is pending counts as unknown, if the rollout is not paused until then. Of a final rollout the writer keeps no
-// policies, and holds what is pending to the usual time.
+// deadline is when a step that is pending counts as unknown, if the rollout is not paused until then. A final one is not paused any more.
 func (r *rollout) deadline(st *step, now time.Time) time.Time {
-	begun := time.Unix(0, st.begun).UTC()
 	if r.status == final {
-		return begun.Add(events.DefaultStepTimeout)
+		now = time.Unix(0, r.ended)
 	}
-	return begun.Add(st.tier.StepTimeout() + max(0, r.pausedUntil(now)-st.paused))
+	return time.Unix(0, st.begun).UTC().Add(st.tier.StepTimeout() + max(0, r.pausedUntil(now)-st.paused))
 }
 
 // hopeless gives a step that it waits for and that has ended without being done.

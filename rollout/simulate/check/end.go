@@ -32,9 +32,6 @@ func (j *judge) stepEnded(e es.Event, r *rollout, f events.RolloutStepEnded) {
 		}
 	case events.SettledByDeadline:
 		given, taken := t.StepTimeout(), r.active(s.begun, e.Recorded)
-		if r.status == final {
-			given, taken = events.DefaultStepTimeout, e.Recorded.Sub(s.begun)
-		}
 		if f.Outcome != events.StepUnknown || s.phase != events.StepPending || taken < given {
 			j.say("end-deadline", "%s of rollout %s ends as %s after %v, and has %v", s.StepName, r.id, f.Outcome, taken, given)
 		}

@@ -263,9 +263,10 @@ func (m *model) rollout(e es.Event, fact events.Rollout) {
 	case events.RolloutResumed:
 		r.status, r.pauses[len(r.pauses)-1].to = running, e.Recorded
 	case events.RolloutFailed:
-		r.status, r.failed = final, true
+		r.final(e.Recorded)
+		r.failed = true
 	case events.RolloutFinished, events.RolloutAborted, events.RolloutSuperseded:
-		r.status = final
+		r.final(e.Recorded)
 	case events.RolloutReverted:
 		r.reverted = f.By
 	case events.RolloutBlocked:
@@ -289,6 +290,14 @@ func begin(f events.RolloutPlanning) *rollout {
 		r.tiers = append(r.tiers, &tier{Tier: t})
 	}
 	return r
+}
+
+// final ends the rollout, and with it a pause.
+func (r *rollout) final(at time.Time) {
+	if r.status == paused {
+		r.pauses[len(r.pauses)-1].to = at
+	}
+	r.status = final
 }
 
 func (r *rollout) end(f events.RolloutStepEnded, at time.Time) {
