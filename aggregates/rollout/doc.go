@@ -17,5 +17,7 @@
 //   - A step begins only where what stands is what the plan was made on. A node that is right already is done at once.
 //   - A step is done because its node said so, naming this rollout and this build, or because a person did. Time alone makes it
 //     unknown, never done; the time a rollout is paused does not count.
-//   - Of a rollout that is final no more is kept than others need: what it carried, and what it takes back.
+//   - The outputs on the end of a step are those that its node has reported, whatever the command says; they are stored before anything that waits
+//     for it begins.
+//   - Of a rollout that is final no more is kept than others need: what it carried, what it takes back, and steps that are pending.
 package rollout

@@ -241,7 +241,7 @@ func TestEngineWalks(t *testing.T) {
 		t.Errorf("n1 was told %+v, %v", stands.Value, err)
 	}
 	// The engine that walks says why things wait; a question without a rollout is explained.
-	for question, want := range map[string]string{`{"rollout":"good"}`: `"walked":false`, `{}`: "needs the name of a rollout", `[`: "unexpected end"} {
+	for question, want := range map[string]string{`{"rollout":"good"}`: `"walked":false`, `{"rollouts":["good","bad"]}`: `{"rollout":"bad","walked":false}`, `{}`: "names no rollout", `[`: "unexpected end"} {
 		m, err := s.conn.RequestWithContext(t.Context(), topology.QuerySubject(rollout.QuestionBlocked), []byte(question))
 		if err != nil || !strings.Contains(string(m.Data), want) {
 			t.Errorf("asked %s it answers %+v, %v; want %s", question, m, err, want)
