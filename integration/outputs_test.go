@@ -110,7 +110,7 @@ func TestOutputsOverTheWholeChain(t *testing.T) {
 	there("db", "4")
 	bus.kill()
 	a.start() // without a bus: what it has found is in its outbox
-	bus = up()
+	up()
 	c.must(0, "rollout", "wait", "four", "--timeout", "60s")
 	start("five", "db=db@5", "web=web@5")
 	c.must(0, "rollout", "wait", "five", "--timeout", "60s")
