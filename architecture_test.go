@@ -62,10 +62,10 @@ var importTable = []row{
 
 	// The domain-free core. es imports nothing of ours; what lies below it is built on it.
 	{dir: "es"},
-	{dir: "es/dispatch", imports: []string{"es", "internal/desk", "internal/streams"}, bus: busFiles},
-	{dir: "es/project", imports: []string{"es"}},
+	{dir: "es/dispatch", imports: []string{"es", "internal/desk", "internal/streams", "internal/failpoint"}, bus: busFiles},
+	{dir: "es/project", imports: []string{"es", "internal/failpoint"}},
 	{dir: "es/project/projecttest", imports: []string{"es", "es/memstore", "es/project"}, harness: true},
-	{dir: "es/natsstore", imports: []string{"es", "internal/answers", "internal/pull", "internal/streams", "internal/topology"}, bus: anyFile},
+	{dir: "es/natsstore", imports: []string{"es", "internal/answers", "internal/pull", "internal/streams", "internal/topology", "internal/failpoint"}, bus: anyFile},
 	// Implements the buckets that es/project states, with the error translation of es/natsstore: there is one of it.
 	{dir: "es/natskv", imports: []string{"es", "es/natsstore", "es/project", "internal/answers", "internal/pull", "internal/streams", "internal/topology"}, bus: anyFile},
 	{dir: "es/memstore", imports: []string{"es"}},
@@ -85,19 +85,19 @@ var importTable = []row{
 	{dir: "chain", imports: []string{"events", "commands", "es", "es/project", "internal/topology"}},
 	{dir: "projections", imports: []string{"projections/*", "chain", "events", "es", "es/project"}},
 	{dir: "projections/*", imports: []string{"projections/perkey", "projections/viewtest", "chain", "events", "es", "es/project"}},
-	{dir: "projections/perkey", imports: []string{"chain", "es", "es/project"}},
+	{dir: "projections/perkey", imports: []string{"chain", "es", "es/project", "internal/failpoint"}},
 	{dir: "projections/viewtest", imports: []string{"events", "es", "es/project", "es/project/projecttest"}, harness: true},
 	// The times that people write; whoever answers questions is given moments.
 	{dir: "audit/when", imports: []string{"internal/spelling"}, pure: true},
 	{dir: "audit/export", imports: []string{"audit", "events", "es"}},
 	{dir: "audit", imports: []string{"chain", "events", "es", "es/project", "internal/desk", "internal/topology"}, bus: anyFile},
 	// One more place that the folds of events go to, and no other way of folding them.
-	{dir: "audit/store", imports: []string{"audit", "projections", "chain", "events", "es", "es/project"}},
+	{dir: "audit/store", imports: []string{"audit", "projections", "chain", "events", "es", "es/project", "internal/failpoint"}},
 
 	{dir: "audit/proof", imports: []string{"es", "es/natsstore", "internal/desk", "internal/ndjson", "internal/streams", "internal/topology"}, bus: busFiles},
 
 	// What acts: through commands only.
-	{dir: "rollout", imports: []string{"audit", "chain", "events", "commands", "es", "es/dispatch", "rollout/plan", "rollout/strategy", "rollout/walk"}},
+	{dir: "rollout", imports: []string{"audit", "chain", "events", "commands", "es", "es/dispatch", "rollout/plan", "rollout/strategy", "rollout/walk", "internal/failpoint"}},
 	{dir: "rollout/strategy", imports: []string{"events"}},
 	// The engine's decisions: the same for the same events, so that a second engine is the first one.
 	{dir: "rollout/walk", imports: []string{"commands", "events", "es"}, pure: true},
@@ -107,7 +107,7 @@ var importTable = []row{
 	{dir: "rollout/simulate", imports: []string{"aggregates", "chain", "commands", "events", "es", "rollout/plan", "rollout/stage", "rollout/walk", "rollout/simulate/check"}, harness: true},
 	{dir: "rollout/simulate/check", imports: []string{"events", "es"}, harness: true, pure: true},
 	{dir: "rollout/plan", imports: []string{"chain", "commands", "events", "es", "rollout/strategy"}},
-	{dir: "agent", imports: []string{"agent/driver", "agent/process", "chain", "events", "commands", "es", "es/dispatch", "internal/topology"}, bus: busFiles},
+	{dir: "agent", imports: []string{"agent/driver", "agent/process", "chain", "events", "commands", "es", "es/dispatch", "internal/topology", "internal/failpoint"}, bus: busFiles},
 	{dir: "agent/artifacts"},
 	{dir: "agent/process"},
 	{dir: "agent/driver", imports: []string{"events", "es"}},
@@ -137,6 +137,8 @@ var importTable = []row{
 	{dir: "internal/hammer/bench", imports: []string{"..."}, bus: anyFile},
 	{dir: "internal/realdata", harness: true},
 	{dir: "internal/spelling", pure: true},
+	// Moments at which a process can be made to fail: empty functions, unless a program is built to fail.
+	{dir: "internal/failpoint"},
 	{dir: "web", imports: []string{"audit", "chain", "events", "commands", "es", "es/dispatch"}},
 
 	// Where it is wired together. internal/run is what the binaries of cmd share; no row but theirs lets it in.

@@ -11,6 +11,7 @@ import (
 
 	"catenary/agent/driver"
 	"catenary/es"
+	"catenary/internal/failpoint"
 )
 
 // Defaults of a configuration.
@@ -225,6 +226,9 @@ func (a *Agent) save() error {
 	if !a.urgent {
 		return nil
 	}
+	if err := failpoint.Fail(failpoint.AgentBeforeState); err != nil {
+		return err
+	}
 	if err := a.cfg.Memory.Save(a.state); err != nil {
 		return err
 	}
@@ -239,10 +243,12 @@ const handOnAgain = time.Second
 // be given once more, which their ids make harmless.
 func (a *Agent) handOn(ctx context.Context) <-chan time.Time {
 	for len(a.state.Reports) > 0 {
+		failpoint.Pass(failpoint.AgentBeforeReport)
 		if err := a.cfg.Outbox.Take(ctx, a.state.Reports[0]); err != nil {
 			a.cfg.Logger.Warn("a report is not taken by the outbox, trying again", "waiting", len(a.state.Reports), "error", err)
 			return time.After(handOnAgain)
 		}
+		failpoint.Pass(failpoint.AgentAfterReport)
 		a.state.HandedOn(1)
 		a.dirty = true
 	}
@@ -283,7 +289,12 @@ func (a *Agent) begin(ctx context.Context, action Action) error {
 	}
 	a.cfg.Logger.Info("begins", "deed", action.Deed, "module", i.Module, "version", i.task(a.cfg.Node, 1).Version(), "source", i.Source, "attempt", action.Attempt, "settles", action.Settle)
 	a.working = true
-	a.tasks.Go(func() { a.results <- a.delivery.do(ctx, action) })
+	a.tasks.Go(func() {
+		failpoint.Pass(failpoint.AgentBeforeDeed)
+		done := a.delivery.do(ctx, action)
+		failpoint.Pass(failpoint.AgentAfterDeed)
+		a.results <- done
+	})
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"catenary/commands"
 	"catenary/es"
 	"catenary/es/dispatch"
+	"catenary/internal/failpoint"
 )
 
 // keeper takes the lease and keeps it. Who holds it is what the stream says; the keeper only knows how long its own word is good.
@@ -115,6 +116,7 @@ func (k *keeper) say(ctx context.Context, p es.Payload) bool {
 	case err != nil:
 		return false // while nobody answers, what was held runs out by itself
 	case answer.Status == es.StatusAccepted, answer.Status == es.StatusUnchanged:
+		failpoint.Pass(failpoint.EngineLease)
 		k.set(sent.Add(k.cfg.TTL))
 		return true
 	case answer.Status == es.StatusFenced:

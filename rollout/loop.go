@@ -5,8 +5,10 @@ import (
 	"sync"
 	"time"
 
+	"catenary/commands"
 	"catenary/es"
 	"catenary/es/dispatch"
+	"catenary/internal/failpoint"
 	"catenary/rollout/walk"
 )
 
@@ -185,12 +187,33 @@ func (e *Engine) send(a walk.Action) {
 	r := e.reign
 	r.parts.Go(func() {
 		options := dispatch.Options{Fence: r.fence, Deadline: e.cfg.Now().Add(commandTerm)}
+		beforeSending(a)
 		answer, err := e.client.Within(commandPatience).Send(r.ctx, a.Payload, options)
+		afterAnswer(a)
 		select {
 		case e.outcomes <- outcome{action: a, answer: answer, err: err, fence: r.fence}:
 		case <-r.ctx.Done():
 		}
 	})
+}
+
+// beforeSending and afterAnswer are the moments around a command of a step.
+func beforeSending(a walk.Action) {
+	switch a.Payload.(type) {
+	case commands.BeginStep:
+		failpoint.Pass(failpoint.EngineBeforeBegin)
+	case commands.EndStep:
+		failpoint.Pass(failpoint.EngineBeforeEnd)
+	}
+}
+
+func afterAnswer(a walk.Action) {
+	switch a.Payload.(type) {
+	case commands.BeginStep:
+		failpoint.Pass(failpoint.EngineAfterBegin)
+	case commands.EndStep:
+		failpoint.Pass(failpoint.EngineAfterEnd)
+	}
 }
 
 // planInterval is how often tracks are looked at though nothing has happened: what kept one from planning may have passed with time.

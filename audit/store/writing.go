@@ -11,6 +11,7 @@ import (
 
 	"catenary/es"
 	"catenary/es/project"
+	"catenary/internal/failpoint"
 )
 
 // writing is the one connection that writes a file, and what is not in the file yet. One goroutine uses it at a time.
@@ -311,7 +312,9 @@ func (w *writing) commit(ctx context.Context) error {
 	if err := w.speak(ctx); err != nil {
 		return err
 	}
+	failpoint.Pass(failpoint.AuditBeforeCommit)
 	_, err := w.conn.ExecContext(ctx, "COMMIT")
+	failpoint.Pass(failpoint.AuditAfterCommit)
 	w.in = err != nil
 	return errors.Wrap(err, "take in events")
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"catenary/internal/failpoint"
 )
 
 // The pace of the baton. A holder that dies is replaced after batonExpiry and at most one batonPace: in about a second. A holder
@@ -100,10 +102,12 @@ func (b *Baton) Take(ctx context.Context) error {
 		case now.revision != seen.revision:
 			seen = now
 		}
-		if err == nil && (now.revision == 0 || now.Released || now.Holder == b.holding.Holder || b.cfg.Seize || time.Since(seen.since) >= batonExpiry) {
+		expired := time.Since(seen.since) >= batonExpiry && !failpoint.Planted(failpoint.BatonKept)
+		if err == nil && (now.revision == 0 || now.Released || now.Holder == b.holding.Holder || b.cfg.Seize || expired) {
 			taken, err := b.write(ctx, b.holding, now.revision)
 			if err == nil {
 				b.revision = taken
+				failpoint.Pass(failpoint.BatonTaken)
 				return nil
 			}
 			b.cfg.Logger.Debug("baton not taken", "error", err)
@@ -188,6 +192,7 @@ func (b *Baton) Keep(ctx context.Context) error {
 			return nil
 		case <-pace.C:
 		}
+		failpoint.Pass(failpoint.BatonRenew)
 		revision, err := b.write(ctx, b.holding, b.revision)
 		if err == nil {
 			b.revision = revision

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"catenary/es"
+	"catenary/internal/failpoint"
 )
 
 // prepareTimeout bounds the making of the consumer, which takes milliseconds, and with replicas a second or two.
@@ -285,6 +286,7 @@ func (w *InboxWorker) workOn(ctx context.Context, d *delivery, l *sequenced[*del
 		}
 		switch judge(a) {
 		case settle:
+			failpoint.Pass(failpoint.InboxDone)
 			w.cfg.Refused.Note(Who{}, c, a)
 			return w.finish(ctx, d, Receipt{Answer: a, Inbox: d.sequence, Actor: d.actor, Stored: d.stored.UTC()})
 		case park:

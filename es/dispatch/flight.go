@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/errors"
 
 	"catenary/es"
+	"catenary/internal/failpoint"
 )
 
 // open is what is decided, with events, and not handed to the store yet, in order.
@@ -242,9 +243,15 @@ func (w *Writer) flush(ctx context.Context) {
 		}
 		f := &flight{begun: w.open.since, jobs: w.open.first(n)}
 		f.before, f.messages = f.jobs[0].before, messagesOf(f.jobs)
+		failpoint.Pass(failpoint.WriterBeforeAppend)
 		// The append outlives the context: what is on its way is waited for when the writer stops.
 		f.pending = w.append(ctx, f.before, f.messages)
 		w.air.add(f)
+		if failpoint.Planted(failpoint.AnswerBeforeAppend) {
+			for _, j := range f.jobs {
+				j.reply(j.result)
+			}
+		}
 	}
 }
 
@@ -319,6 +326,11 @@ func (w *Writer) failed(ctx context.Context, f *flight, err error) error {
 		return nil
 	}
 	w.cfg.Logger.Warn("append unclear, settling it", "after", f.before.Sequence, "messages", len(f.messages), "error", err)
+	if failpoint.Planted(failpoint.UnclearRefused) {
+		for _, j := range f.jobs {
+			j.reply(refusal(j.command, &es.Refusal{Status: es.StatusRejected, Code: "planted", Message: "a bug is planted"}))
+		}
+	}
 	err = w.settle(ctx, f)
 	switch {
 	case err == nil:
@@ -380,11 +392,13 @@ func (w *Writer) confirm(n int) {
 	last := newest[len(newest)-1]
 	w.confirmed = last.after
 	w.model.Release(last.mark)
+	failpoint.Pass(failpoint.WriterAfterAppend)
 	for _, f := range flights {
 		for _, j := range f.jobs {
 			j.reply(j.result)
 		}
 	}
+	failpoint.Pass(failpoint.WriterAfterAnswer)
 }
 
 // undo drops the upper layer and queues its commands to be decided again, in the order they came. None of what is in the

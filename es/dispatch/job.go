@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/errors"
 
 	"catenary/es"
+	"catenary/internal/failpoint"
 )
 
 // job is one command on its way through the writer.
@@ -77,7 +78,7 @@ func (w *Writer) decide(j *job) {
 		j.reply(refusal(c, r))
 		return
 	}
-	if p, ok := w.memory.find(c.Ref, c.ID); ok {
+	if p, ok := w.memory.find(c.Ref, c.ID); ok && !failpoint.Planted(failpoint.DedupSkipped) {
 		j.repeat, j.rests = p, p.last()
 		w.wait(j)
 		return
@@ -127,7 +128,7 @@ func (w *Writer) now() time.Time { return w.cfg.Now().UTC().Truncate(time.Micros
 // judge asks the model, after the checks that need nothing but versions and leases. A panic in the domain's code is that
 // command's failure alone: deciding changes nothing.
 func (w *Writer) judge(c es.Command) (keyed []es.KeyedEvent, err error) {
-	if c.Expected != nil {
+	if c.Expected != nil && !failpoint.Planted(failpoint.ExpectedIgnored) {
 		if current := w.model.Version(c.Ref); current != *c.Expected {
 			return nil, &versionConflict{expected: *c.Expected, current: current}
 		}
@@ -159,6 +160,9 @@ func (w *Writer) record(j *job, c es.Command, keyed []es.KeyedEvent) error {
 		e := es.Event{
 			ID: w.cfg.NewID(), Type: name, Ref: k.Ref, Version: w.model.Version(k.Ref) + 1, Recorded: c.Received.UTC().Round(0), Effective: k.At(c).UTC().Round(0), Backfill: k.Backfill, Body: body,
 			Command: es.Cause{ID: c.ID, Ref: c.Ref, Digest: c.Digest, Actor: c.Actor, OnBehalfOf: c.OnBehalfOf, Causation: c.Causation, Correlation: c.Correlation, Trace: c.Trace},
+		}
+		if failpoint.Planted(failpoint.VersionSkipped) && w.head.Sequence%50 == 0 {
+			e.Version++
 		}
 		m := e.Message(w.cfg.Registry.Codec().ContentType())
 		next := w.head.Seal(&m)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"catenary/es"
+	"catenary/internal/failpoint"
 )
 
 // Errors of an outbox.
@@ -213,6 +214,7 @@ func (o *Outbox) Run(ctx context.Context) error {
 		answer, err := o.try(ctx, item.request)
 		switch {
 		case err == nil && judge(answer) != again:
+			failpoint.Pass(failpoint.OutboxSent)
 			err := o.settle(item, answer)
 			if err != nil {
 				return err

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/errors"
 
 	"catenary/es"
+	"catenary/internal/failpoint"
 )
 
 // Snapshots keeps bases: what the fold of the stream up to an event gave. A writer that has one reads only the events after
@@ -207,6 +208,9 @@ func (c Config) save(ctx context.Context, f *fold, pace func() error) error {
 			return err
 		}
 		if err := f.memory.write(w); err != nil {
+			return err
+		}
+		if err := failpoint.Fail(failpoint.WriterSnapshot); err != nil {
 			return err
 		}
 		if err := model.Snapshot(w); err != nil {

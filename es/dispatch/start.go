@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/errors"
 
 	"catenary/es"
+	"catenary/internal/failpoint"
 )
 
 // forgetEvery is how many events are folded before old command ids are looked for.
@@ -62,6 +63,7 @@ func (w *Writer) takeOver(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		failpoint.Pass(failpoint.WriterBeforeStart)
 		err = w.meanwhile(func() error { return es.Wait(ctx, w.cfg.Store.Append(ctx, f.before, f.messages)) })
 		if err != nil && !errors.IsAny(err, es.ErrFull, es.ErrTooLarge) {
 			err = w.settle(ctx, f)

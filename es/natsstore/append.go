@@ -2,6 +2,7 @@ package natsstore
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/cockroachdb/errors"
@@ -11,6 +12,7 @@ import (
 
 	"catenary/es"
 	"catenary/internal/answers"
+	"catenary/internal/failpoint"
 )
 
 // Headers of an atomic batch. The server keeps the messages of a batch id aside until the one that commits it.
@@ -111,6 +113,9 @@ func (s *Store) prepare(a *appending, g guard, batch []es.Message) ([]*nats.Msg,
 			}
 		}
 		msg := toNATS(m, &own)
+		if failpoint.Planted(failpoint.BodyChanged) && a.first%61 == 0 {
+			msg.Data = append(slices.Clone(msg.Data[:len(msg.Data)-1]), msg.Data[len(msg.Data)-1]^1)
+		}
 		size := storedSize(msg)
 		if size > limit {
 			return nil, tooLarge(m, "it has %d bytes with its headers, the limit is %d", size, limit)
@@ -132,7 +137,10 @@ func tooLarge(m es.Message, format string, args ...any) error {
 // over.
 func (s *Store) send(a *appending, messages []*nats.Msg) error {
 	last := len(messages) - 1
-	for _, m := range messages[:last] {
+	for i, m := range messages[:last] {
+		if i == last/2 {
+			failpoint.Pass(failpoint.StoreBatch)
+		}
 		if err := s.nc.PublishMsg(m); err != nil {
 			// Without its commit the server lets go of the batch: whatever was written, nothing is stored.
 			kind := sendError(err)
@@ -159,6 +167,9 @@ func (s *Store) send(a *appending, messages []*nats.Msg) error {
 // answered takes in what an append has come to. A confirmation of a message that was sent again, and stood already, is as good as
 // the first when it names the right place: the message's id covers its content and all before it.
 func (s *Store) answered(a *appending, answer answers.Answer, err error) {
+	if err == nil {
+		err = failpoint.Fail(failpoint.StoreAnswerLost)
+	}
 	if err == nil && (answer.Sequence != a.end.Sequence || answer.Stream != s.config.Stream) {
 		err = errors.Newf("the answer names event %d of stream %s", answer.Sequence, answer.Stream)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/errors"
 
 	"catenary/es"
+	"catenary/internal/failpoint"
 )
 
 // handOver runs in the view's goroutine, which puts nothing meanwhile. It keeps others from putting into the present
@@ -20,6 +21,9 @@ func (b *rebuilding) handOver(ctx context.Context, p Pointer, builder *worker) e
 		return errors.Mark(errors.Mark(errors.Newf("the view was paused by event %d (%s) before it could go on with bucket %s; that is gone on with when it is resumed", paused.Order, paused.Reason, p.Next.Bucket), ErrStopped), errPaused)
 	}
 	err := b.draw(ctx, p, builder)
+	if err == nil {
+		err = failpoint.Fail(failpoint.RebuildBeforePoint)
+	}
 	if err == nil {
 		err = b.advance(ctx, p)
 	}
@@ -35,6 +39,7 @@ func (b *rebuilding) handOver(ctx context.Context, p Pointer, builder *worker) e
 			return errors.CombineErrors(err, b.unfence(ctx, p))
 		}
 	}
+	failpoint.Pass(failpoint.RebuildAfterPoint)
 	if err := generations.Retire(ctx, p.Generation); err != nil {
 		b.cfg.Logger.Warn("the room of a former generation is still kept", "bucket", p.Bucket, "reason", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/errors"
 
 	"catenary/es"
+	"catenary/internal/failpoint"
 )
 
 // mark is how far a view has read, kept outside its bucket. It counts only for the bucket and the stream it was left over.
@@ -45,6 +46,9 @@ func (m mark) write(ctx context.Context, marks Marks, view string) error {
 	raw, err := json.Marshal(m)
 	if err != nil {
 		return errors.Wrap(err, "encode mark")
+	}
+	if err := failpoint.Fail(failpoint.ProjectorBeforeMark); err != nil {
+		return err
 	}
 	return errors.Wrapf(marks.Set(ctx, view, raw), "mark of view %s", view)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/errors"
 
 	"catenary/es"
+	"catenary/internal/failpoint"
 )
 
 // push sends the queue on its way, as far as the limits allow. Where the bucket was found to hold more than was
@@ -69,6 +70,7 @@ func (w *worker) send(ctx context.Context, values int) {
 	after := w.confirmed + uint64(w.sent)
 	next := w.queue[w.sent : w.sent+values]
 	w.sent += values
+	failpoint.Pass(failpoint.ProjectorBeforePut)
 	if values == 1 {
 		next[0].group = 1
 		next[0].pending = w.bucket.Put(ctx, after, next[0].key, next[0].data, next[0].meta)
@@ -141,6 +143,7 @@ func (w *worker) answered() error {
 	err := p.pending.Err()
 	switch {
 	case err == nil:
+		failpoint.Pass(failpoint.ProjectorAfterPut)
 		w.sent--
 		w.sentBytes -= len(p.data)
 		w.confirm(w.confirmed + 1)

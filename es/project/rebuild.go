@@ -6,6 +6,7 @@ import (
 	"github.com/cockroachdb/errors"
 
 	"catenary/es"
+	"catenary/internal/failpoint"
 )
 
 // Rebuild begins to build a view's bucket anew, or gives the work if it is on its way already. The view goes on meanwhile.
@@ -203,6 +204,7 @@ func (w *worker) fill(ctx context.Context, k *Work) error {
 		if err == nil {
 			k.at(StageBuilding, tail, func() uint64 { return w.track.get().Event })
 			near := tail <= w.head.Sequence+nearBy
+			failpoint.Pass(failpoint.RebuildFill)
 			if err = w.reach(ctx, tail); err == nil && near {
 				return nil
 			}

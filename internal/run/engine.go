@@ -18,6 +18,7 @@ import (
 	"catenary/es/natskv"
 	"catenary/es/natsstore"
 	"catenary/events"
+	"catenary/internal/failpoint"
 	"catenary/internal/topology"
 	"catenary/rollout"
 )
@@ -46,7 +47,7 @@ type EngineConfig struct {
 // [ErrConnectionClosed], and why the engine can't go on.
 func Engine(ctx context.Context, nc *nats.Conn, c EngineConfig) error {
 	if c.Now == nil {
-		c.Now = time.Now
+		c.Now = failpoint.Clock(time.Now)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

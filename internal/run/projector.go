@@ -16,6 +16,7 @@ import (
 	"catenary/es/natsstore"
 	"catenary/es/project"
 	"catenary/events"
+	"catenary/internal/failpoint"
 	"catenary/internal/mirrors"
 	"catenary/internal/topology"
 	"catenary/projections"
@@ -51,7 +52,7 @@ type ProjectorConfig struct {
 // log and in every answer about positions. It gives [ErrConnectionClosed], and why the projector can't go on.
 func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 	if c.Now == nil {
-		c.Now = time.Now
+		c.Now = failpoint.Clock(time.Now)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -21,6 +21,7 @@ import (
 	"catenary/es/dispatch"
 	"catenary/es/natsstore"
 	"catenary/events"
+	"catenary/internal/failpoint"
 	"catenary/internal/topology"
 )
 
@@ -64,7 +65,7 @@ type WriterConfig struct {
 // why the writer can't go on.
 func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 	if c.Now == nil {
-		c.Now = time.Now
+		c.Now = failpoint.Clock(time.Now)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -364,7 +365,7 @@ func newWriter(c WriterConfig, store es.Store, snapshots dispatch.Snapshots, act
 			if err != nil {
 				panic(err) // the same configuration was taken a moment ago
 			}
-			return world
+			return decider(world)
 		},
 		Start: commands.StartWriter{WriterStarted: events.WriterStarted{
 			ID: newID(), Program: Version(), Rules: aggregates.RulesVersion,

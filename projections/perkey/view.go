@@ -1,11 +1,14 @@
 package perkey
 
 import (
+	"bytes"
+
 	"github.com/cockroachdb/errors"
 
 	"catenary/chain"
 	"catenary/es"
 	"catenary/es/project"
+	"catenary/internal/failpoint"
 )
 
 // Fold gives the record that follows from the one before, nil when there is none, and an event. E is the sum type of the
@@ -51,6 +54,9 @@ func (v *View[T, E]) Fold(e es.Event) ([]project.Value, error) {
 	value, err := v.next(e)
 	if err != nil {
 		return nil, errors.Wrapf(err, "%s: event %d (%s of %s)", v.Name(), e.Sequence, e.Type, e.Ref)
+	}
+	if failpoint.Planted(failpoint.ValueSkipped) && e.Sequence%37 == 0 || failpoint.Planted(failpoint.EndedDropped) && bytes.Contains(value, []byte(`"ended":`)) {
+		return nil, nil
 	}
 	return []project.Value{{Key: e.Ref.Key, Data: value}}, nil
 }
