@@ -1,8 +1,10 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"catenary/aggregates/decision"
@@ -60,6 +62,27 @@ func overspent(t Tier, failed int) string {
 	return fmt.Sprintf("%d of %s failed or are not known: the budget of tier %s is %d", failed, decision.Count(t.Steps, "step"), t.Name, t.Budget())
 }
 
+// mostUnwell is how many places a reason names: enough to look at, whatever the size of the fleet.
+const mostUnwell = 3
+
+// unwell names places that are not well.
+func unwell(places []events.StepName) string {
+	slices.SortFunc(places, func(a, b events.StepName) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Module, b.Module))
+	})
+	if len(places) == 1 {
+		return places[0].String() + " is not well; "
+	}
+	var names []string
+	for _, n := range places[:min(len(places), mostUnwell)] {
+		names = append(names, n.String())
+	}
+	if more := len(places) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ") + " are not well; "
+}
+
 func (s State) finished() events.RolloutFinished {
 	var sum events.RolloutFinished
 	for _, tier := range s.Tiers {
@@ -103,7 +126,8 @@ func (s State) well(w World, id string, now time.Time, steps Steps) (fails []any
 	if !healthy && t.BakeTime() == 0 {
 		return nil, nil
 	}
-	bad, silent := 0, 0
+	var bad []events.StepName
+	silent := 0
 	steps.All(func(n events.StepName, step Step) {
 		if step.Tier != t.Name || step.Phase != Done || step.After == nil {
 			return
@@ -111,15 +135,15 @@ func (s State) well(w World, id string, now time.Time, steps Steps) (fails []any
 		now := w.Assignment(n.Node, n.Module)
 		switch r := now.Reported(id); {
 		case r.Bad():
-			bad++
+			bad = append(bad, n)
 		case !now.HasRollout(id):
 			// It was right already, or others have told it something since: it is not this rollout's to judge.
 		case healthy && !r.Well():
 			silent++
 		}
 	})
-	if failed := t.Failed + t.Unknown + bad; bad > 0 && failed > t.Budget() {
-		return []any{events.RolloutFailed{Tier: t.Name, Reason: fmt.Sprintf("%d are not well; ", bad) + overspent(t, failed)}}, nil
+	if failed := t.Failed + t.Unknown + len(bad); len(bad) > 0 && failed > t.Budget() {
+		return []any{events.RolloutFailed{Tier: t.Name, Reason: unwell(bad) + overspent(t, failed)}}, nil
 	}
 	if silent > 0 {
 		return nil, es.Refuse(CodeGate, fmt.Sprintf("%s of tier %s are not reported healthy", decision.Count(silent, "step"), t.Name), "wait for their reports")
