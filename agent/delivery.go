@@ -138,9 +138,11 @@ func failure(err error, tail *driver.Tail) string {
 // that was not expected is the one that counts.
 func (d *delivery) apply(ctx context.Context, a Action, task driver.Task) (Done, error) {
 	found, missing := d.tried(a.Instruction)
-	unsuited := slices.Clone(missing)
+	var unsuited []string
 	for _, name := range missing {
-		d.log.Info("a driver is passed over", "module", task.Module, "driver", name, "reason", "this agent has none of that name")
+		const none = "this agent has none of that name"
+		d.log.Info("a driver is passed over", "module", task.Module, "driver", name, "reason", none)
+		unsuited = append(unsuited, name+": "+none)
 	}
 	var first error
 	var firstBy *events.Driver
@@ -158,7 +160,7 @@ func (d *delivery) apply(ctx context.Context, a Action, task driver.Task) (Done,
 			return Done{Driver: &by}, errors.Wrapf(err, "driver %s", by.Name)
 		case errors.Is(err, driver.ErrUnsuited):
 			d.log.Info("a driver is passed over", "module", task.Module, "driver", by.Name, "reason", err)
-			unsuited = append(unsuited, by.Name)
+			unsuited = append(unsuited, by.Name+": "+err.Error())
 		default:
 			d.log.Warn("a driver has failed, the next one is tried", "module", task.Module, "driver", by.Name, "reason", err)
 			if first == nil {
@@ -172,11 +174,11 @@ func (d *delivery) apply(ctx context.Context, a Action, task driver.Task) (Done,
 	return Done{Driver: firstBy}, first
 }
 
-func orNone(names []string) string {
-	if len(names) == 0 {
+func orNone(reasons []string) string {
+	if len(reasons) == 0 {
 		return "this agent has none"
 	}
-	return "tried " + strings.Join(names, ", ")
+	return strings.Join(reasons, "; ")
 }
 
 func applyBy(ctx context.Context, dr driver.Driver, task driver.Task) (map[string]string, error) {
@@ -257,6 +259,15 @@ func (d *delivery) settle(ctx context.Context, a Action) (driver.Finding, *event
 		return driver.Finding{State: driver.Absent}, nil
 	}
 	return driver.Finding{State: driver.Unknown}, nil
+}
+
+// dir is the directory that what was applied is in; empty where that is not known.
+func (d *delivery) dir(applied Applied) string {
+	dr, _ := d.named(applied.Driver.Name)
+	if l, ok := dr.(driver.Located); ok {
+		return l.Dir(applied.Instruction.task(d.node, 1))
+	}
+	return ""
 }
 
 // observe finds what really runs of what was applied.

@@ -87,7 +87,7 @@ func TestDriversInOrder(t *testing.T) {
 			name: "all fail: the first unexpected counts", drivers: []scripted{{name: "a", check: unsuited}, {name: "b", applies: errOdd}, {name: "c", check: errors.New("other")}},
 			by: "b", asked: []string{"a checks", "b checks", "b applies", "c checks"}, fails: "driver b: odd",
 		},
-		{name: "none is for it", drivers: []scripted{{name: "a", check: unsuited}}, wants: []string{"x", "a"}, asked: []string{"a checks"}, fails: "no driver is the one for web: tried x, a"},
+		{name: "none is for it", drivers: []scripted{{name: "a", check: unsuited}}, wants: []string{"x", "a"}, asked: []string{"a checks"}, fails: "no driver is the one for web: x: this agent has none of that name; a: not mine"},
 		{name: "the agent has none", fails: "no driver is the one for web: this agent has none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

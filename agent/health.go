@@ -71,14 +71,15 @@ type judged struct {
 }
 
 // watchHealth checks until the context ends, and tells each change of the verdict.
-func watchHealth(ctx context.Context, node string, applied Applied, tell func(judged)) {
+// A command that checks runs in the directory; empty means where the agent runs.
+func watchHealth(ctx context.Context, node, dir string, applied Applied, tell func(judged)) {
 	i := applied.Instruction
 	c := *i.Delivery.Check
 	tick := time.NewTicker(interval(c))
 	defer tick.Stop()
 	s := newStreak(c)
 	for {
-		err := check(ctx, c, i.task(node, 1))
+		err := check(ctx, c, i.task(node, 1), dir)
 		if ctx.Err() != nil {
 			return
 		}
@@ -98,13 +99,13 @@ func watchHealth(ctx context.Context, node string, applied Applied, tell func(ju
 }
 
 // check tries once.
-func check(ctx context.Context, c events.Check, task driver.Task) error {
+func check(ctx context.Context, c events.Check, task driver.Task, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, min(max(interval(c), minCheckTime), maxCheckTime))
 	defer cancel()
 	switch {
 	case len(c.Exec) > 0:
 		tail := &driver.Tail{Bytes: 1 << 10}
-		err := process.Run(ctx, process.Command{Args: c.Exec, Env: driver.Environment("check", task), Stdin: task.Record, Output: tail, Grace: time.Second})
+		err := process.Run(ctx, process.Command{Args: c.Exec, Dir: dir, Env: driver.Environment("check", task), Stdin: task.Record, Output: tail, Grace: time.Second})
 		if said := tail.Text(1 << 10); err != nil && said != "" {
 			err = errors.Newf("%v\n%s", err, said)
 		}

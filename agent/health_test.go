@@ -78,9 +78,12 @@ func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		check events.Check
+		dir   string
 		fails string
 	}{
 		{name: "a command", check: events.Check{Exec: []string{"/bin/sh", "-c", `test "$CATENARY_MODULE" = web`}}},
+		{name: "a command in a directory", dir: t.TempDir(), check: events.Check{Exec: []string{"/bin/sh", "-c", `test "$(ls | wc -l)" -eq 0`}}},
+		{name: "a command in a directory that is not there", dir: "/no/such/dir", check: events.Check{Exec: []string{"/bin/true"}}, fails: "/no/such/dir"},
 		{name: "a command that fails", check: events.Check{Exec: []string{"/bin/sh", "-c", "echo no luck; exit 1"}}, fails: "no luck"},
 		{name: "a command that hangs", check: events.Check{Exec: []string{"/bin/sleep", "1000"}, Interval: "50ms"}, fails: "in time"},
 		{name: "an address", check: events.Check{TCP: listener.Addr().String()}},
@@ -92,7 +95,7 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			err := check(t.Context(), c.check, driver.Task{Module: "web"})
+			err := check(t.Context(), c.check, driver.Task{Module: "web"}, c.dir)
 			if (err != nil) != (c.fails != "") || err != nil && !strings.Contains(err.Error(), c.fails) {
 				t.Errorf("got error %v, want %q", err, c.fails)
 			}
@@ -109,7 +112,7 @@ func TestWatchHealth(t *testing.T) {
 	i := standing("web", 7, "1")
 	i.Delivery = &events.Delivery{Check: &events.Check{Exec: []string{"/bin/sh", "-c", `if test -e "` + flag + `"; then exit 1; else : >"` + flag + `"; fi`}, Interval: "10ms", Failures: 2}}
 	var told []judged
-	watchHealth(ctx, "n1", Applied{Instruction: i}, func(j judged) {
+	watchHealth(ctx, "n1", "", Applied{Instruction: i}, func(j judged) {
 		j.reason = ""
 		if told = append(told, j); len(told) == 2 {
 			cancel()

@@ -35,7 +35,7 @@ func (a *Agent) watchChecks(ctx context.Context) {
 		watched := *applied
 		a.checks[name] = &healthWatch{source: watched.Instruction.Source, check: *checkOf(watched), cancel: cancel}
 		a.tasks.Go(func() {
-			watchHealth(checking, a.cfg.Node, watched, func(j judged) {
+			watchHealth(checking, a.cfg.Node, a.delivery.dir(watched), watched, func(j judged) {
 				select {
 				case a.verdicts <- j:
 				case <-checking.Done():

@@ -99,6 +99,23 @@ type Published struct {
 	Vetoed       *Veto                `json:"vetoed,omitempty"`
 }
 
+// AttestedArtifact is the kind of the attestation by which the publication of a package names the artifact that it is.
+const AttestedArtifact = "catenary.artifact"
+
+// Content gives the digest of the artifact that it is: its own, or the one that was attested of a package; empty when none was. The first one
+// counts, so that a name means the same for ever.
+func (p Published) Content() string {
+	if p.Package == nil {
+		return p.Artifact
+	}
+	for _, a := range p.Attestations {
+		if a.Kind == AttestedArtifact {
+			return a.Reference
+		}
+	}
+	return ""
+}
+
 // Veto says who forbade a publication, and why.
 type Veto struct {
 	// By is an opaque id of the actor directory.

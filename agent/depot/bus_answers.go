@@ -81,6 +81,25 @@ func (s *Service) get(ctx context.Context, a *parts.Request) error {
 	return a.Send(nats.Header{headerAt: {strconv.FormatInt(at, 10)}, headerBytes: {strconv.FormatInt(bytes, 10)}}, nil, true)
 }
 
+func (s *Service) name(ctx context.Context, a *parts.Request) error {
+	var q nameQuestion
+	if err := a.Read(&q); err != nil {
+		return err
+	}
+	if q.Package.Name == "" || q.Package.Version == "" || s.cfg.Named == nil {
+		return errors.Mark(errors.New("a package has a name and a version"), parts.ErrRequest)
+	}
+	var n named
+	err := a.Alive(ctx, func(ctx context.Context) (err error) {
+		n.Digest, err = s.cfg.Named(ctx, q.Package)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return a.Value(n, true)
+}
+
 func (s *Service) list(ctx context.Context, a *parts.Request) error {
 	var found []Stored
 	err := a.Alive(ctx, func(ctx context.Context) (err error) {

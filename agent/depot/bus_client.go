@@ -15,6 +15,7 @@ import (
 
 	"catenary/agent/artifacts"
 	"catenary/es"
+	"catenary/events"
 	"catenary/internal/parts"
 	"catenary/internal/topology"
 )
@@ -27,7 +28,10 @@ const uploadPatience = time.Minute
 // All methods give errors marked [artifacts.ErrUnavailable] when the depot can't be reached or is busy, and what the guard gives.
 type Client struct{ parts *parts.Client }
 
-var _ artifacts.Source = (*Client)(nil)
+var (
+	_ artifacts.Source = (*Client)(nil)
+	_ artifacts.Names  = (*Client)(nil)
+)
 
 // NewClient returns a client that asks over the connection. Guard may be nil.
 func NewClient(nc *nats.Conn, guard parts.Guard) *Client {
@@ -151,6 +155,13 @@ func (u *upload) put(ctx context.Context, buffer []byte) error {
 	}
 	u.place, u.moved = next, time.Now()
 	return nil
+}
+
+// Named implements [artifacts.Names].
+func (c *Client) Named(ctx context.Context, name, version string) (string, error) {
+	var n named
+	err := c.parts.For(ctx, topology.ArtifactSubject(askName), nameQuestion{events.Package{Name: name, Version: version}}, &n)
+	return n.Digest, err
 }
 
 // Open implements [artifacts.Source].

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"catenary/es/dispatch"
+	"catenary/events"
 	"catenary/internal/parts"
 	"catenary/internal/topology"
 )
@@ -39,6 +40,7 @@ const (
 	askPut    = "put"
 	askFinish = "finish"
 	askGet    = "get"
+	askName   = "name"
 	askList   = "list"
 	askJudge  = "judge"
 	askPrune  = "prune"
@@ -59,6 +61,16 @@ type getQuestion struct {
 	At     int64  `json:"at,omitempty"`
 }
 
+// nameQuestion asks which artifact a package is.
+type nameQuestion struct {
+	Package events.Package `json:"package"`
+}
+
+// named is the answer.
+type named struct {
+	Digest string `json:"digest"`
+}
+
 // sweepQuestion asks for verdicts: on one artifact or all of them.
 type sweepQuestion struct {
 	Digest string        `json:"digest,omitempty"`
@@ -76,6 +88,8 @@ type Config struct {
 	Store *Store
 	// Facts reads what the chain says since a moment, once all that was recorded shows. Nil judges nothing.
 	Facts func(ctx context.Context, since time.Time) (Facts, error)
+	// Named tells which artifact was published under the name of a package, with errors as [Named] gives them. Nil knows none.
+	Named func(ctx context.Context, p events.Package) (string, error)
 	Now   func() time.Time
 	// Version is the program's, in semantic form.
 	Version string
@@ -97,7 +111,7 @@ func Serve(nc *nats.Conn, c Config) (*Service, error) {
 	s := &Service{cfg: c, pruning: make(chan struct{}, 1)}
 	var endpoints []parts.Endpoint
 	for name, handler := range map[string]parts.Handler{
-		askStat: s.stat, askPut: s.put, askFinish: s.finish, askGet: s.get, askList: s.list, askJudge: s.judge, askPrune: s.prune,
+		askStat: s.stat, askPut: s.put, askFinish: s.finish, askGet: s.get, askName: s.name, askList: s.list, askJudge: s.judge, askPrune: s.prune,
 	} {
 		endpoints = append(endpoints, parts.Endpoint{Name: name, Subject: topology.ArtifactSubject(name), Handler: handler})
 	}

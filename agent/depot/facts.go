@@ -6,12 +6,24 @@ import (
 
 	"github.com/cockroachdb/errors"
 
+	"catenary/agent/artifacts"
 	"catenary/chain"
+	"catenary/es"
 	"catenary/events"
 )
 
-// AttestedArtifact is the kind of the attestation by which the publication of a package names the artifact that it is.
-const AttestedArtifact = "catenary.artifact"
+// Named reads which artifact was published under the name of a package. It gives errors marked [artifacts.ErrNotFound], and those of the
+// reader.
+func Named(ctx context.Context, r *chain.Reader, p events.Package) (string, error) {
+	published, err := chain.Get(ctx, r, chain.Publications, chain.ReferenceNames(events.Reference{Package: &p})...)
+	if err != nil && !errors.Is(err, es.ErrNotFound) {
+		return "", err
+	}
+	if digest := published.Value.Content(); err == nil && digest != "" {
+		return digest, nil
+	}
+	return "", errors.Mark(errors.Newf("no artifact was published as %s@%s: publish one with catenary publish FILE --name %s --version %s", p.Name, p.Version, p.Name, p.Version), artifacts.ErrNotFound)
+}
 
 // ReadFacts reads what bears on which artifacts are kept, from a moment on: the window's begin. It gives the errors of the reader.
 func ReadFacts(ctx context.Context, r *chain.Reader, since time.Time) (Facts, error) {
@@ -24,10 +36,8 @@ func ReadFacts(ctx context.Context, r *chain.Reader, since time.Time) (Facts, er
 		if e.Value.Package == nil {
 			continue
 		}
-		for _, a := range e.Value.Attestations {
-			if a.Kind == AttestedArtifact {
-				f.Named[*e.Value.Package] = a.Reference
-			}
+		if digest := e.Value.Content(); digest != "" {
+			f.Named[*e.Value.Package] = digest
 		}
 	}
 	if err := f.readTold(ctx, r, since); err != nil {

@@ -105,6 +105,12 @@ type Result struct {
 	Outputs map[string]string
 }
 
+// Located is a driver that knows where it has brought a module.
+type Located interface {
+	// Dir is the directory that a task's module is in, which need not be there; empty means where the agent runs.
+	Dir(t Task) string
+}
+
 // Driver brings modules to the node it runs on. One task at a time is given to all drivers of an agent, while Observe may be called at
 // any time. All methods end soon after their context, and leave nothing running that they have started for themselves.
 type Driver interface {

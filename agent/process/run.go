@@ -66,6 +66,12 @@ func Run(ctx context.Context, c Command) error {
 	if err := context.Cause(ctx); err != nil {
 		return errors.Mark(ended(ctx, c.Args[0]), ErrNotStarted)
 	}
+	if c.Dir != "" {
+		// The system says of a missing directory that the command is missing.
+		if _, err := os.Stat(c.Dir); err != nil {
+			return errors.Mark(errors.Wrapf(err, "run %s in its directory", c.Args[0]), ErrNotStarted)
+		}
+	}
 	if c.Grace == 0 {
 		c.Grace = grace
 	}

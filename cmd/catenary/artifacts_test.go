@@ -35,7 +35,7 @@ func TestPublish(t *testing.T) {
 		t.Errorf("the artifact's publication is %+v", found)
 	}
 	named := read[chain.Published](c, "get", "publication", "published@1.20")
-	if len(named.Attestations) != 1 || named.Attestations[0] != (events.Attestation{Kind: depot.AttestedArtifact, Reference: digest}) {
+	if len(named.Attestations) != 1 || named.Attestations[0] != (events.Attestation{Kind: chain.AttestedArtifact, Reference: digest}) {
 		t.Errorf("the package's publication is %+v", named)
 	}
 	again := c.ok(args...)
@@ -44,6 +44,12 @@ func TestPublish(t *testing.T) {
 	}
 	if log := read[[]audit.Item](c, "log", "--aggregate", "publication", "--key", strings.ReplaceAll(digest, ":", "=3A")); len(log) != 1 {
 		t.Errorf("published twice it has %d events", len(log))
+	}
+	if err := os.WriteFile(file, []byte("something else"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if found := c.must(exitRefused, args...); !strings.Contains(found.err, "another version") {
+		t.Errorf("the name given to another file, it says %s", found.err)
 	}
 	stored := read[[]depot.Stored](c, "artifacts", "ls")
 	if !strings.Contains(c.ok("artifacts", "ls", "-o", "name").out, digest) || len(stored) == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"catenary/agent/artifacts"
-	"catenary/agent/depot"
+	"catenary/chain"
 	"catenary/commands"
 	"catenary/es"
 	"catenary/events"
@@ -23,7 +23,8 @@ import (
 const publishHelp = `Publish stores a file under its SHA-256, where agents get it, and records the publication.
 
 An upload that was cut short goes on when it is published again. To publish the same again changes nothing. With --build it is what
-that build published. With --name and --version the artifact gets the name of a package as well.`
+that build published. With --name and --version the artifact gets the name of a package as well: then nodes can be told the package, and
+agents that unpack artifacts find it by that name.`
 
 // publishFlags are what publish is told besides the file.
 type publishFlags struct {
@@ -81,6 +82,9 @@ func (a *app) publish(ctx context.Context, w *writeFlags, p publishFlags, file *
 	}
 	// No bound on the whole: an upload takes its time, and each of its pieces has a bound of its own.
 	err = a.withBus(ctx, slog.New(slog.DiscardHandler), func(ctx context.Context, s *session) error {
+		if err := p.unnamed(ctx, s, digest); err != nil {
+			return err
+		}
 		bar := a.newUploadBar(info.Size())
 		defer bar.end()
 		done, err := s.depot.Publish(ctx, file, digest, info.Size(), file.Name(), bar.show)
@@ -103,6 +107,23 @@ func (a *app) publish(ctx context.Context, w *writeFlags, p publishFlags, file *
 	return a.sendAll(ctx, w, list)
 }
 
+// unnamed refuses a name that another artifact has: nodes that were told the name keep to the first one.
+func (p publishFlags) unnamed(ctx context.Context, s *session, digest string) error {
+	if p.name == "" {
+		return nil
+	}
+	ref := events.Reference{Package: &events.Package{Name: p.name, Version: p.version}}
+	e, err := chain.Get(ctx, s.reader, chain.Publications, chain.ReferenceNames(ref)...)
+	if err != nil && !errors.Is(err, es.ErrNotFound) {
+		return errors.Wrapf(err, "look for %s", ref)
+	}
+	if before := e.Value.Content(); err == nil && before != "" && before != digest {
+		err := errors.Newf("%s is artifact %s already, and the file is %s", ref, before, digest)
+		return errors.WithHint(errors.Mark(err, errRefused), "a name means the same for ever: publish the file under another version")
+	}
+	return nil
+}
+
 // commands are what records the publication.
 func (p publishFlags) commands(w *writeFlags, digest string) ([]sending, error) {
 	type said struct {
@@ -116,7 +137,7 @@ func (p publishFlags) commands(w *writeFlags, digest string) ([]sending, error) 
 		list = append(list,
 			said{"record publication " + named.String(), commands.RecordPublication{Reference: named, Commit: p.commit, Module: p.module}},
 			said{"record what " + named.String() + " is", commands.AttestPublication{
-				Reference: named, Attestation: events.Attestation{Kind: depot.AttestedArtifact, Reference: digest},
+				Reference: named, Attestation: events.Attestation{Kind: chain.AttestedArtifact, Reference: digest},
 			}})
 	}
 	var sendings []sending

@@ -7,15 +7,19 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/cockroachdb/errors"
 
 	"catenary/agent"
 	"catenary/agent/artifacts"
 	"catenary/agent/depot"
 	"catenary/agent/logs"
+	"catenary/es"
+	"catenary/events"
 	"catenary/internal/natsconn"
 )
 
@@ -30,6 +34,8 @@ const (
 type agentArtifacts struct {
 	*artifacts.Cache
 	depot atomic.Pointer[depot.Client]
+	// names holds the digests of the packages that were asked for.
+	names sync.Map
 }
 
 // newAgentArtifacts makes the cache of an agent, in front of the places that the settings name and the depot. It gives errors marked
@@ -51,7 +57,7 @@ func newAgentArtifacts(s AgentSettings, log *slog.Logger) (*agentArtifacts, erro
 	var err error
 	a.Cache, err = artifacts.OpenCache(artifacts.CacheConfig{
 		Dir: filepath.Join(s.State, cacheDir), Bytes: s.CacheBytes, Source: append(from, depotLine{a}), Now: time.Now, Logger: log,
-		Applied: func() ([]string, error) { return appliedArtifacts(memory) },
+		Applied: func() ([]string, error) { return a.applied(memory) },
 	})
 	return a, err
 }
@@ -61,6 +67,10 @@ func (a *agentArtifacts) over(conn *natsconn.Conn) {
 	a.depot.Store(depot.NewClient(conn.Conn, conn.WithDenial))
 }
 
+func errNoConnection() error {
+	return errors.Mark(errors.New("there is no connection yet"), artifacts.ErrUnavailable)
+}
+
 // depotLine is the depot over the connection that there is.
 type depotLine struct{ a *agentArtifacts }
 
@@ -68,24 +78,62 @@ type depotLine struct{ a *agentArtifacts }
 func (l depotLine) Open(ctx context.Context, digest string, from int64) (io.ReadCloser, error) {
 	d := l.a.depot.Load()
 	if d == nil {
-		return nil, errors.Mark(errors.New("there is no connection yet"), artifacts.ErrUnavailable)
+		return nil, errNoConnection()
 	}
 	return d.Open(ctx, digest, from)
 }
 
-// appliedArtifacts are those that the node was brought to, and is told to be brought to.
-func appliedArtifacts(memory agent.Memory) ([]string, error) {
+// namePatience is how long it is asked what a package is, while nobody answers.
+const namePatience = 30 * time.Second
+
+// Named implements [artifacts.Names]: the depot knows, and what it says holds for ever.
+func (a *agentArtifacts) Named(ctx context.Context, name, version string) (string, error) {
+	p := events.Package{Name: name, Version: version}
+	if digest, known := a.names.Load(p); known {
+		return digest.(string), nil
+	}
+	digest, err := backoff.Retry(ctx, func() (string, error) {
+		d := a.depot.Load()
+		if d == nil {
+			return "", errNoConnection()
+		}
+		digest, err := d.Named(ctx, name, version)
+		if err != nil && !errors.IsAny(err, artifacts.ErrUnavailable, es.ErrUnavailable) {
+			err = backoff.Permanent(err)
+		}
+		return digest, err
+	}, backoff.WithBackOff(backoff.NewExponentialBackOff()), backoff.WithMaxElapsedTime(namePatience))
+	if err == nil {
+		a.names.Store(p, digest)
+	}
+	return digest, err
+}
+
+// applied are the artifacts that the node was brought to, and is told to be brought to.
+func (a *agentArtifacts) applied(memory agent.Memory) ([]string, error) {
 	state, _, err := memory.Load()
 	if err != nil {
 		return nil, err
 	}
 	var digests []string
-	for _, m := range state.Modules {
-		if m.Applied != nil && m.Applied.Instruction.Artifact != "" {
-			digests = append(digests, m.Applied.Instruction.Artifact)
+	add := func(r events.Reference) {
+		digest := r.Artifact
+		if r.Package != nil {
+			// One that was not asked for since the start is not in use by this program.
+			if known, ok := a.names.Load(*r.Package); ok {
+				digest = known.(string)
+			}
 		}
-		if m.Told.Stands && m.Told.Artifact != "" {
-			digests = append(digests, m.Told.Artifact)
+		if digest != "" {
+			digests = append(digests, digest)
+		}
+	}
+	for _, m := range state.Modules {
+		if m.Applied != nil {
+			add(m.Applied.Instruction.Reference)
+		}
+		if m.Told.Stands {
+			add(m.Told.Reference)
 		}
 	}
 	return digests, nil

@@ -189,7 +189,7 @@ func (s *AgentSettings) bus(env func(string) string, log *slog.Logger) (natsconn
 }
 
 // drivers makes the drivers of the file, which get artifacts from the source. It gives errors marked [ErrSettings].
-func (s *AgentSettings) drivers(source artifacts.Source) ([]driver.Driver, error) {
+func (s *AgentSettings) drivers(source dir.Source) ([]driver.Driver, error) {
 	var all []driver.Driver
 	for i, node := range s.Drivers {
 		d, err := s.driver(node, source)
@@ -201,7 +201,7 @@ func (s *AgentSettings) drivers(source artifacts.Source) ([]driver.Driver, error
 	return all, nil
 }
 
-func (s *AgentSettings) driver(node yaml.Node, source artifacts.Source) (driver.Driver, error) {
+func (s *AgentSettings) driver(node yaml.Node, source dir.Source) (driver.Driver, error) {
 	text, err := yaml.Marshal(&node)
 	if err != nil {
 		return nil, err
@@ -223,6 +223,12 @@ func (s *AgentSettings) driver(node yaml.Node, source artifacts.Source) (driver.
 		c, err := configOf[dir.Config](text)
 		if err != nil {
 			return nil, err
+		}
+		if c.Root != "" {
+			// As the state, it may be told relative to where the agent is started.
+			if c.Root, err = filepath.Abs(c.Root); err != nil {
+				return nil, err
+			}
 		}
 		return dir.New(c, source, time.Now, Version())
 	case systemd.Kind:

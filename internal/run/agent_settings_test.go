@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/errors"
-
-	"catenary/agent/artifacts"
 )
 
 func writeConfig(t *testing.T, text string) string {
@@ -59,7 +57,7 @@ drivers:
 	if s.Node != "n2" || s.State != "/var/lib/agent" || s.every != 5*time.Second || s.observe != 30*time.Second || s.level.String() != "WARN" {
 		t.Errorf("settings are %+v", s)
 	}
-	drivers, err := s.drivers(artifacts.Dir("/srv/artifacts"))
+	drivers, err := s.drivers(&agentArtifacts{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +97,7 @@ func TestAgentSettingsThatCantWork(t *testing.T) {
 		}
 		s, err := loadAgent(args, nil)
 		if err == nil {
-			_, err = s.drivers(artifacts.Dir("/srv/artifacts"))
+			_, err = s.drivers(&agentArtifacts{})
 		}
 		if !errors.Is(err, ErrSettings) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got error %v", name, err)

@@ -22,6 +22,7 @@ import (
 	"catenary/agent/depot"
 	"catenary/agent/driver/dir"
 	"catenary/agent/logs"
+	"catenary/chain"
 	"catenary/commands"
 	"catenary/events"
 	"catenary/internal/natsconn"
@@ -61,14 +62,18 @@ func TestAgentsGetWhatIsPublished(t *testing.T) {
 	if _, err := people.Publish(t.Context(), bytes.NewReader(archive), digest, int64(len(archive)), "app.tar.gz", nil); err != nil {
 		t.Fatal(err)
 	}
+	named, other := events.Reference{Package: &events.Package{Name: "app", Version: "1.20"}}, artifacts.Algorithm+strings.Repeat("0", 64)
 	c.send(t, commands.RegisterModule{ModuleSpec: events.ModuleSpec{Module: "app"}}, commands.RegisterNode{Node: "n1"}, commands.RegisterNode{Node: "n2"},
-		commands.RecordPublication{Reference: events.Reference{Artifact: digest}, Module: "app"})
+		commands.RecordPublication{Reference: events.Reference{Artifact: digest}, Module: "app"}, commands.RecordPublication{Reference: named, Module: "app"},
+		commands.AttestPublication{Reference: named, Attestation: events.Attestation{Kind: chain.AttestedArtifact, Reference: digest}},
+		// A name means what it meant first.
+		commands.AttestPublication{Reference: named, Attestation: events.Attestation{Kind: chain.AttestedArtifact, Reference: other}})
 	roots := map[string]string{}
-	for _, node := range []string{"n1", "n2"} {
+	for node, told := range map[string]events.Reference{"n1": {Artifact: digest}, "n2": named} {
 		s := newSimulated(t, c, node)
 		roots[node] = t.TempDir()
 		startWithDir(t, s, roots[node])
-		c.send(t, commands.Assign{Node: node, Module: "app", Reference: events.Reference{Artifact: digest}})
+		c.send(t, commands.Assign{Node: node, Module: "app", Reference: told})
 	}
 	for node, root := range roots {
 		eventually(t, node+" has the release", func() bool {
@@ -76,6 +81,11 @@ func TestAgentsGetWhatIsPublished(t *testing.T) {
 			return err == nil
 		})
 	}
+	c.send(t, commands.Assign{Node: "n1", Module: "app", Reference: events.Reference{Package: &events.Package{Name: "app", Version: "0"}}})
+	eventually(t, "what is no artifact fails, and says so", func() bool {
+		n, err := c.nodes(t).Node(t.Context(), "n1")
+		return err == nil && n.Status != nil && len(n.Status.Failed) == 1 && strings.Contains(n.Status.Failed[0].Reason, "no artifact was published as app@0")
+	})
 	facts := func() (why string) {
 		for v, err := range people.Judge(t.Context(), digest, 1) {
 			if err != nil || !v.Keep {

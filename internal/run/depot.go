@@ -8,12 +8,14 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
 
+	"catenary/agent/artifacts"
 	"catenary/agent/depot"
 	"catenary/agent/logs"
 	"catenary/chain"
 	"catenary/es"
 	"catenary/es/natskv"
 	"catenary/es/project"
+	"catenary/events"
 	"catenary/internal/topology"
 )
 
@@ -33,7 +35,7 @@ func serveLogs(ctx context.Context, nc *nats.Conn, log *slog.Logger, serves func
 }
 
 // serveDepot keeps artifacts and gives them out until the context ends.
-func serveDepot(ctx context.Context, nc *nats.Conn, events es.Store, runner *project.Runner, now func() time.Time, log *slog.Logger, serves func()) error {
+func serveDepot(ctx context.Context, nc *nats.Conn, stream es.Store, runner *project.Runner, now func() time.Time, log *slog.Logger, serves func()) error {
 	store, err := depot.OpenStore(ctx, nc, now)
 	if err != nil {
 		return stoppedBy(ctx, err)
@@ -44,10 +46,21 @@ func serveDepot(ctx context.Context, nc *nats.Conn, events es.Store, runner *pro
 	service, err := depot.Serve(nc, depot.Config{
 		Store: store, Now: now, Version: Version(), Logger: log,
 		Facts: func(ctx context.Context, since time.Time) (depot.Facts, error) {
-			if err := awaitViews(ctx, events, runner); err != nil {
+			if err := awaitViews(ctx, stream, runner); err != nil {
 				return depot.Facts{}, err
 			}
 			return depot.ReadFacts(ctx, reader, since)
+		},
+		Named: func(ctx context.Context, p events.Package) (string, error) {
+			digest, err := depot.Named(ctx, reader, p)
+			if !errors.Is(err, artifacts.ErrNotFound) {
+				return digest, err
+			}
+			// It may have been recorded a moment ago.
+			if err := awaitViews(ctx, stream, runner); err != nil {
+				return "", err
+			}
+			return depot.Named(ctx, reader, p)
 		},
 	})
 	return untilStopped(ctx, service, err, serves)

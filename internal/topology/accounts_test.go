@@ -57,7 +57,7 @@ func TestAgentPermissions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `permissions: { publish: { allow: ["catenary.agent.n=201", "catenary.inbox.assignment.observe", "catenary.artifact.get", "catenary.logs.n=201.*"] }, ` +
+	want := `permissions: { publish: { allow: ["catenary.agent.n=201", "catenary.inbox.assignment.observe", "catenary.artifact.get", "catenary.artifact.name", "catenary.logs.n=201.*"] }, ` +
 		`subscribe: { allow: ["told.n=201.*", "_INBOX_n=201.>", "catenary.outcome.>"] } }`
 	if strings.Count(text, want) != 1 {
 		t.Errorf("lacks %q:\n%s", want, text)

@@ -27,6 +27,8 @@ const (
 // Names of what is asked of the depot.
 const (
 	artifactGet = "get"
+	// artifactName asks which artifact a package is.
+	artifactName = "name"
 )
 
 // Limits of artifacts.
@@ -109,7 +111,8 @@ func Logs(o Options) jetstream.StreamConfig {
 	return c
 }
 
-// agentBulk lists what the agent of a node may send besides its check-ins and reports: it gets artifacts, and hands in its own logs.
+// agentBulk lists what the agent of a node may send besides its check-ins and reports: it asks for artifacts and
+// what they are called, and hands in its own logs.
 func agentBulk(node string) []string {
-	return []string{ArtifactSubject(artifactGet), LogsSubject(node, "*")}
+	return []string{ArtifactSubject(artifactGet), ArtifactSubject(artifactName), LogsSubject(node, "*")}
 }

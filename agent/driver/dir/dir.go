@@ -3,6 +3,7 @@ package dir
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -29,6 +30,7 @@ const (
 	fetching = ".fetch"
 	staging  = ".unpack"
 	switched = ".current"
+	packages = "packages"
 	dirMode  = 0o755
 )
 
@@ -43,19 +45,28 @@ type Config struct {
 	Limits Limits `json:"limits,omitzero" yaml:"limits"`
 }
 
+// Source gives artifacts, and tells which ones packages are.
+type Source interface {
+	artifacts.Source
+	artifacts.Names
+}
+
 // Driver unpacks artifacts. It is safe for use by many goroutines, of which one at a time changes a module.
 type Driver struct {
 	config   Config
-	source   artifacts.Source
+	source   Source
 	now      func() time.Time
 	describe events.Driver
 }
 
-var _ driver.Driver = (*Driver)(nil)
+var (
+	_ driver.Driver  = (*Driver)(nil)
+	_ driver.Located = (*Driver)(nil)
+)
 
 // New returns a driver that gets artifacts from the source; version is the program's. The clock only says which release was left
 // last. It gives errors for a configuration that can't work.
-func New(c Config, source artifacts.Source, now func() time.Time, version string) (*Driver, error) {
+func New(c Config, source Source, now func() time.Time, version string) (*Driver, error) {
 	switch {
 	case c.Name == "" || !filepath.IsAbs(c.Root):
 		return nil, errors.Newf("a dir driver needs a name and an absolute root, not %q", c.Root)
@@ -77,13 +88,14 @@ func New(c Config, source artifacts.Source, now func() time.Time, version string
 // Describe implements [driver.Driver].
 func (d *Driver) Describe() events.Driver { return d.describe }
 
-// Check implements [driver.Driver]: it is for artifacts, and needs a root that is there.
-func (d *Driver) Check(_ context.Context, t driver.Task) error {
-	if t.Artifact == "" {
-		return driver.Unsuited(errors.Newf("%s is told as a package: driver %s takes artifacts", t.Module, d.config.Name))
-	}
-	if _, err := artifacts.ParseDigest(t.Artifact); err != nil {
+// Check implements [driver.Driver]: it is for artifacts, for packages that are one, and needs a root that is there.
+func (d *Driver) Check(ctx context.Context, t driver.Task) error {
+	_, err := d.release(ctx, d.module(t), t)
+	switch {
+	case errors.IsAny(err, artifacts.ErrDigest, artifacts.ErrNotFound):
 		return driver.Unsuited(err)
+	case err != nil:
+		return err
 	}
 	info, err := os.Stat(d.config.Root)
 	if err != nil {
@@ -120,32 +132,39 @@ func (m module) current() (string, error) {
 
 // Apply implements [driver.Driver]. Until the switch, nothing that runs is touched.
 func (d *Driver) Apply(ctx context.Context, t driver.Task) (driver.Result, error) {
-	name, err := artifacts.ParseDigest(t.Artifact)
-	if err != nil {
-		return driver.Result{}, driver.Unsuited(err)
-	}
 	m := d.module(t)
+	name, err := d.release(ctx, m, t)
+	if err != nil {
+		return driver.Result{}, err
+	}
 	if err := os.MkdirAll(m.path(releases), dirMode); err != nil {
 		return driver.Result{}, errors.Wrap(err, "make room for releases")
 	}
 	if _, err := os.Stat(m.path(releases, name)); errors.Is(err, fs.ErrNotExist) {
-		err = d.unpack(ctx, m, name, t)
-		if err != nil {
+		if err := d.unpack(ctx, m, name, t); err != nil {
 			return driver.Result{}, err
 		}
 	} else if err != nil {
 		return driver.Result{}, errors.Wrap(err, "look for the release")
 	}
+	if t.Package != nil {
+		if err := m.remember(t.Package, name); err != nil {
+			return driver.Result{}, err
+		}
+	}
 	if err := context.Cause(ctx); err != nil {
 		return driver.Result{}, errors.Wrapf(err, "switch %s", t.Module)
 	}
-	return driver.Result{}, driver.Fatal(d.switchTo(m, name))
+	return driver.Result{}, driver.Fatal(d.switchTo(m, name, t))
 }
+
+// Dir implements [driver.Located]: what runs is where the link leads.
+func (d *Driver) Dir(t driver.Task) string { return d.module(t).path(current) }
 
 // unpack brings a whole release to its place.
 func (d *Driver) unpack(ctx context.Context, m module, name string, t driver.Task) error {
-	archive := m.path(fetching)
-	if err := artifacts.Fetch(ctx, d.source, t.Artifact, archive); err != nil {
+	archive, digest := m.path(fetching), artifacts.Algorithm+name
+	if err := artifacts.Fetch(ctx, d.source, digest, archive); err != nil {
 		return err
 	}
 	err := os.RemoveAll(m.path(staging))
@@ -156,7 +175,7 @@ func (d *Driver) unpack(ctx context.Context, m module, name string, t driver.Tas
 		return errors.Wrap(err, "make room for unpacking")
 	}
 	if err = Unpack(ctx, archive, m.path(staging), d.config.Limits); err != nil {
-		err = driver.Fatal(errors.Wrapf(err, "unpack artifact %s", t.Artifact))
+		err = driver.Fatal(errors.Wrapf(err, "unpack artifact %s", digest))
 		return errors.CombineErrors(err, os.RemoveAll(m.path(staging)))
 	}
 	err = os.Rename(m.path(staging), m.path(releases, name))
@@ -166,31 +185,51 @@ func (d *Driver) unpack(ctx context.Context, m module, name string, t driver.Tas
 	if err == nil {
 		err = os.Remove(archive)
 	}
-	return errors.Wrap(err, "put the release in its place")
+	if err != nil {
+		return errors.Wrap(err, "put the release in its place")
+	}
+	if t.Package != nil {
+		say(t, "%s@%s is artifact %s", t.Package.Name, t.Package.Version, digest)
+	}
+	say(t, "unpacked artifact %s", digest)
+	return nil
 }
 
 // switchTo lets the link name a release, in one step, and lets go of the oldest ones.
-func (d *Driver) switchTo(m module, name string) error {
+func (d *Driver) switchTo(m module, name string, t driver.Task) error {
 	before, err := m.current()
 	if err != nil {
 		return err
 	}
 	if before != name {
-		if err := os.Remove(m.path(switched)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return errors.Wrap(err, "clear an old switch away")
-		}
-		err := os.Symlink(filepath.Join(releases, name), m.path(switched))
-		if err == nil {
-			err = os.Rename(m.path(switched), m.path(current))
-		}
-		if err == nil {
-			err = syncDir(string(m))
-		}
-		if err != nil {
+		if err := m.link(current, filepath.Join(releases, name)); err != nil {
 			return errors.Wrap(err, "switch to the release")
 		}
+		say(t, "%s leads to %s now, and to %s before", m.path(current), name, cmp.Or(before, "nothing"))
+	} else {
+		say(t, "%s leads to %s already", m.path(current), name)
 	}
 	return d.prune(m, name, before)
+}
+
+// link makes a link lead somewhere, in one step.
+func (m module) link(name, target string) error {
+	if err := os.Remove(m.path(switched)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Wrap(err, "clear an old switch away")
+	}
+	err := os.Symlink(target, m.path(switched))
+	if err == nil {
+		err = os.Rename(m.path(switched), m.path(name))
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(m.path(name)))
+	}
+	return err
+}
+
+// say writes to the task's output, which is no part of the outcome.
+func say(t driver.Task, format string, args ...any) {
+	_, _ = fmt.Fprintf(t.Say(), format+"\n", args...)
 }
 
 // prune lets go of releases that are neither present nor among the last ones that were. The one that was just left counts as the
@@ -232,7 +271,7 @@ func (d *Driver) prune(m module, present, left string) error {
 			return errors.Wrap(err, "let go of an old release")
 		}
 	}
-	return nil
+	return m.forget()
 }
 
 func boolInt(b bool) int {
@@ -257,7 +296,12 @@ func (d *Driver) Observe(_ context.Context, t driver.Task) (driver.Finding, erro
 	} else if err != nil {
 		return driver.Finding{State: driver.Unknown}, errors.Wrap(err, "look at the present release")
 	}
-	if want, err := artifacts.ParseDigest(t.Artifact); err == nil && name == want {
+	// A package of which nothing is known here was never applied here.
+	want, known, err := m.known(t)
+	if err != nil {
+		return driver.Finding{State: driver.Unknown}, err
+	}
+	if known && name == want {
 		return driver.Finding{State: driver.AsTold}, nil
 	}
 	return driver.Finding{State: driver.Other, Found: "the link names the release " + name}, nil

@@ -30,6 +30,7 @@ type store struct {
 	mu      sync.Mutex
 	content map[string][]byte
 	opened  int
+	names   map[string]string
 }
 
 func (s *store) add(content []byte) string {
@@ -43,6 +44,27 @@ func (s *store) add(content []byte) string {
 	return digest
 }
 
+// call gives content the name of a package, and the package.
+func (s *store) call(name, version string, content []byte) events.Reference {
+	digest := s.add(content)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.names == nil {
+		s.names = map[string]string{}
+	}
+	s.names[name+"@"+version] = digest
+	return events.Reference{Package: &events.Package{Name: name, Version: version}}
+}
+
+func (s *store) Named(_ context.Context, name, version string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if digest, ok := s.names[name+"@"+version]; ok {
+		return digest, nil
+	}
+	return "", errors.Mark(errors.New("there is no such name"), artifacts.ErrNotFound)
+}
+
 func (s *store) Open(_ context.Context, digest string, from int64) (io.ReadCloser, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +76,7 @@ func (s *store) Open(_ context.Context, digest string, from int64) (io.ReadClose
 	return io.NopCloser(bytes.NewReader(content[from:])), nil
 }
 
-func open(t *testing.T, root string, source artifacts.Source, keep int) *dir.Driver {
+func open(t *testing.T, root string, source dir.Source, keep int) *dir.Driver {
 	t.Helper()
 	clock := time.Unix(1_000_000, 0)
 	d, err := dir.New(dir.Config{Name: "files", Root: root, Keep: keep}, source, func() time.Time {
@@ -116,6 +138,52 @@ func TestSuite(t *testing.T) {
 			},
 		}
 	})
+}
+
+// TestPackages holds the driver to the suite with packages, each of which is the name of an artifact.
+func TestPackages(t *testing.T) {
+	t.Parallel()
+	drivertest.Run(t, func(t *testing.T) drivertest.Subject {
+		root, source := t.TempDir(), &store{}
+		return drivertest.Subject{
+			Open: func(t *testing.T) driver.Driver { return open(t, root, source, 1) },
+			Version: func(t *testing.T, task *driver.Task, version int) {
+				content := release(t, fmt.Sprint(version))
+				if version == 3 {
+					content = tarGz(t, file("../FAILS", "outside"))
+				}
+				task.Reference = source.call("web/ü", fmt.Sprint(version), content)
+			},
+			Unsuited: func(task *driver.Task) { task.Reference = events.Reference{Artifact: "web@2"} },
+		}
+	})
+}
+
+// TestGoesBackToAPackageWithoutAsking: a release that is kept is known by the name of its package, and one that is not kept is asked for anew.
+func TestGoesBackToAPackageWithoutAsking(t *testing.T) {
+	t.Parallel()
+	root, source := t.TempDir(), &store{}
+	d := open(t, root, source, 1)
+	var all []driver.Task
+	for i := range 3 {
+		version := fmt.Sprint(i)
+		all = append(all, driver.Task{Module: "web", Reference: source.call("web", version, release(t, version))})
+		if _, err := d.Apply(t.Context(), all[i]); err != nil {
+			t.Fatalf("%+v", err)
+		}
+	}
+	source.mu.Lock()
+	source.names = nil
+	source.mu.Unlock()
+	if _, err := d.Apply(t.Context(), all[1]); err != nil {
+		t.Errorf("back to what is kept: %+v", err)
+	}
+	if err := d.Check(t.Context(), all[0]); !errors.Is(err, driver.ErrUnsuited) {
+		t.Errorf("what is not kept, and has no name any more: got error %v", err)
+	}
+	if found, err := d.Observe(t.Context(), all[1]); err != nil || found.State != driver.AsTold {
+		t.Errorf("it finds %+v, %v", found, err)
+	}
 }
 
 func task(module, artifact string) driver.Task {

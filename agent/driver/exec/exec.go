@@ -42,7 +42,10 @@ type Driver struct {
 	outputs  outputs
 }
 
-var _ driver.Driver = (*Driver)(nil)
+var (
+	_ driver.Driver  = (*Driver)(nil)
+	_ driver.Located = (*Driver)(nil)
+)
 
 // New returns a driver; dir is where it keeps what its commands hand on, and version is the program's. It gives errors for a configuration
 // that can't work.
@@ -59,6 +62,9 @@ func New(c Config, dir, version string) (*Driver, error) {
 
 // Describe implements [driver.Driver].
 func (d *Driver) Describe() events.Driver { return d.describe }
+
+// Dir implements [driver.Located]: it is where the commands run, empty for where the agent does.
+func (d *Driver) Dir(driver.Task) string { return d.config.Dir }
 
 // Check implements [driver.Driver].
 func (d *Driver) Check(ctx context.Context, t driver.Task) error {
