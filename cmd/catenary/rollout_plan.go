@@ -28,6 +28,8 @@ What it shall lead to is one of these:
   --commit REPOSITORY@SHA                      what builds of the commit have published
   --as-of TIME [--node N] [--module M]         the fleet, a node or a module as it was told to be at that time
 
+A module changes where it stands. It comes to nodes where it does not with --onto NODE, or --everywhere: on each node that a tier picks.
+
 What is right already is no part of the plan; when all is, nothing is recorded. What would change but must not is shown with its reason:
 frozen, vetoed, managed by somebody else, in no tier. What is not recorded as published is named, and nothing is planned then.
 
@@ -42,6 +44,8 @@ In JSON a plan is {id, head, steps[], tiers[], right, ends, left-out[], missing[
 // planFlags say what a plan shall lead to, and how.
 type planFlags struct {
 	sets         []string
+	onto         []string
+	everywhere   bool
 	commit       string
 	asOf         time.Time
 	node, module string
@@ -76,18 +80,22 @@ func (a *app) rolloutPlanCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "plan (--set MODULE=REFERENCE | --commit REPOSITORY@SHA | --as-of TIME) --strategy FILE|NAME", Short: "Plan a rollout", Long: planHelp, Args: takes(),
 		Example: `  catenary rollout plan --set web=web@1.21 --strategy canary --reason "the new start page"
+  catenary rollout plan --set web=web@1.20 --everywhere --strategy canary --reason "the first installation"
   catenary rollout plan --commit git.example.org/shop@0362525 --strategy canary.yaml --dry-run
   catenary rollout plan --as-of 7d --module web --strategy canary --reason "last week was better"`,
 	}
 	p := a.planFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringArrayVar(&p.sets, "set", nil, "`MODULE=REFERENCE`: the module at a package or an artifact; once for each module")
+	flags.StringArrayVar(&p.onto, "onto", nil, "a `node` that the modules come to as well, where they do not stand; once for each")
+	flags.BoolVar(&p.everywhere, "everywhere", false, "the modules come to every node that a tier of the strategy picks")
 	flags.StringVar(&p.commit, "commit", "", "`REPOSITORY@SHA`: what builds of the commit have published")
 	a.timeVar(flags, &p.asOf, "as-of", "what was told at this `time`: "+when.Notation)
 	flags.StringVar(&p.node, "node", "", "with --as-of, only this `node`")
 	flags.StringVar(&p.module, "module", "", "with --as-of, only this `module`")
 	flags.StringVar(&p.strategy, "strategy", "", "a strategy `file`, or the name of a declared one")
 	flags.StringVar(&p.track, "track", "", "plan for this `track`, with its strategy unless another is given")
+	offer(cmd, "onto", a.completeKind("node"))
 	offer(cmd, "node", a.completeKind("node"))
 	offer(cmd, "module", a.completeKind("module"))
 	offer(cmd, "track", a.completeKind("track"))
@@ -104,6 +112,8 @@ func (a *app) rolloutPlanCommand() *cobra.Command {
 			return usagef("what shall it lead to? give --set, --commit or --as-of, one of them")
 		case p.asOf.IsZero() && p.node+p.module != "":
 			return usagef("--node and --module narrow what --as-of takes back: leave them out")
+		case !p.asOf.IsZero() && (p.everywhere || len(p.onto) > 0):
+			return usagef("--onto and --everywhere say where --set or --commit leads to: leave them out")
 		case p.strategy == "" && p.track == "":
 			return usagef("how shall it walk? give --strategy with a file or a name, or --track")
 		}
@@ -112,7 +122,7 @@ func (a *app) rolloutPlanCommand() *cobra.Command {
 			if p.strategy, err = p.walk(ctx, s); err != nil {
 				return f, err
 			}
-			r.Track = p.track
+			r.Track, r.Onto, r.Everywhere = p.track, p.onto, p.everywhere
 			if r.Strategy, r.StrategyName, err = a.strategyOf(ctx, s, p.strategy); err != nil {
 				return f, err
 			}
@@ -261,6 +271,9 @@ func (a *app) plan(cmd *cobra.Command, p *planFlags, fill func(context.Context, 
 		if err := a.showRolloutPlan(s, *p.output, made); err != nil {
 			return err
 		}
+		if len(made.Steps)+len(made.LeftOut)+made.Right == 0 && len(r.Targets) > 0 {
+			a.sayf("%s", printable(nowhere(r.Targets)))
+		}
 		if p.dryRun || len(made.Steps) == 0 {
 			return nil
 		}
@@ -275,6 +288,15 @@ func (a *app) plan(cmd *cobra.Command, p *planFlags, fill func(context.Context, 
 		}
 		return a.record(ctx, s, p, made, confirm)
 	})
+}
+
+// nowhere says why a plan has nothing to look at.
+func nowhere(targets []events.Target) string {
+	modules := make([]string, len(targets))
+	for i, t := range targets {
+		modules[i] = t.Module
+	}
+	return strings.Join(modules, ", ") + " stands on no node yet: say where to with --onto NODE, or --everywhere for each node that a tier picks"
 }
 
 // record writes a plan down, and says how it goes on.

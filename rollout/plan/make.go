@@ -111,10 +111,40 @@ func (m *maker) set() {
 			names = append(names, n)
 		}
 	}
+	names = append(names, m.onto(targets)...)
 	m.reserve(len(names))
 	for _, n := range inOrder(names) {
 		m.change(n, m.facts.at(n), targets[n.Module])
 	}
+}
+
+// onto gives the places that the targets come to and do not stand at.
+func (m *maker) onto(targets map[string]*events.Version) []events.StepName {
+	nodes := map[string]bool{}
+	for _, node := range m.request.Onto {
+		nodes[node] = true
+	}
+	var names []events.StepName
+	add := func(n events.StepName) {
+		if _, stands := m.facts.Told[n]; !stands {
+			names = append(names, n)
+		}
+	}
+	for module := range targets {
+		for node := range nodes {
+			add(events.StepName{Node: node, Module: module})
+		}
+		if !m.request.Everywhere {
+			continue
+		}
+		for name, node := range m.facts.Nodes {
+			n := events.StepName{Node: name, Module: module}
+			if _, picked := m.tierOf(n, node, m.facts.Modules[module]); picked && !nodes[name] && node.Stands() && node.ManagedBy != events.ManagedByExternal {
+				add(n)
+			}
+		}
+	}
+	return names
 }
 
 func (m *maker) restore(r Restore) {

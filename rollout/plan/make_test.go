@@ -106,6 +106,38 @@ tier 3: shop on n5: shop@r1 > shop@r2`
 	}
 }
 
+func TestPlanComesToNodesWhereNothingStands(t *testing.T) {
+	t.Parallel()
+	f := fleet()
+	for _, n := range []string{"n2", "n3", "n4"} {
+		delete(f.Told, name(n, "pay"))
+	}
+	n3 := f.Nodes["n3"]
+	n3.ManagedBy = events.ManagedByExternal
+	f.Nodes["n3"] = n3
+	f.Nodes["other"] = chain.Node{Node: "other", ManagedBy: events.ManagedByAgent}
+	for what, c := range map[string]struct {
+		onto       []string
+		everywhere bool
+		want       string
+		leftOut    []string
+	}{
+		"named":                            {onto: []string{"n4", "n3", "n1", "nowhere"}, want: "tier 3: pay on n4: - > pay@r1", leftOut: []string{plan.LeftExternal, plan.LeftUnknownNode}},
+		"where a tier picks it, and named": {onto: []string{"n4"}, everywhere: true, want: "tier 2: pay on n2: - > pay@r1\ntier 3: pay on n4: - > pay@r1"},
+	} {
+		r := set(target("pay", "r1"))
+		r.Onto, r.Everywhere = c.onto, c.everywhere
+		p := made(t, f, r)
+		var leftOut []string
+		for _, l := range p.LeftOut {
+			leftOut = append(leftOut, l.Reason)
+		}
+		if diff := cmp.Diff(c.want, show(p)) + cmp.Diff(c.leftOut, leftOut); diff != "" || p.Right != 3 {
+			t.Errorf("%s: %d right; (-want +got):\n%s", what, p.Right, diff)
+		}
+	}
+}
+
 // TestNothingToChangeWritesNothing is the case of users who pay for runs that do nothing.
 func TestNothingToChangeWritesNothing(t *testing.T) {
 	t.Parallel()

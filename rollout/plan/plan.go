@@ -21,6 +21,9 @@ type Request struct {
 	Supersedes   []string
 	// Targets are what modules shall be at, wherever they stand.
 	Targets []events.Target
+	// Onto are nodes that the targets come to as well where they do not stand. Everywhere adds all that an agent manages and a tier picks.
+	Onto       []string
+	Everywhere bool
 	// Restore is what shall stand as it stood once.
 	Restore *Restore
 	// Reverts is the rollout that shall be taken back, Undo what it has changed.
