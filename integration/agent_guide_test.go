@@ -18,12 +18,7 @@ func TestAgentGuide(t *testing.T) {
 	}
 	dir := t.TempDir()
 	chain := up(t, filepath.Join(dir, "store"), "127.0.0.1:0", "interval")
-	a := &agentProcess{t: t, url: chain.url, node: "n1", dir: dir, config: filepath.Join(dir, "agent.yaml"), talk: &lockedBuffer{}}
-	t.Cleanup(func() {
-		if a.cmd != nil {
-			a.kill()
-		}
-	})
+	a := newAgentIn(t, on(t, chain), "n1", dir, filepath.Join(dir, "agent.yaml"))
 	taken := 0
 	for _, block := range regexp.MustCompile("(?ms)^```(yaml)?\n(.*?)^```$").FindAllStringSubmatch(string(guide), -1) {
 		if block[1] == "yaml" {

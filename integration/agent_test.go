@@ -35,17 +35,24 @@ type agentProcess struct {
 // newAgent configures an agent that unpacks artifacts.
 func newAgent(t *testing.T, c tool, node string) *agentProcess {
 	t.Helper()
-	a := &agentProcess{t: t, url: c.url, node: node, dir: t.TempDir(), talk: &lockedBuffer{}}
+	dir := t.TempDir()
+	a := newAgentIn(t, c, node, dir, filepath.Join(dir, "agent.yaml"))
 	for _, dir := range []string{"artifacts", "apps"} {
 		if err := os.Mkdir(filepath.Join(a.dir, dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	a.config = filepath.Join(a.dir, "agent.yaml")
 	text := fmt.Sprintf("node: %s\nstate: %s/state\nevery: 200ms\nobserve: 1s\nartifacts: %s/artifacts\ndrivers:\n  - {kind: dir, name: files, root: %s/apps, keep: 2}\n", node, a.dir, a.dir, a.dir)
 	if err := os.WriteFile(a.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return a
+}
+
+// newAgentIn gives an agent with a configuration that is there, which runs in a folder.
+func newAgentIn(t *testing.T, c tool, node, dir, config string) *agentProcess {
+	t.Helper()
+	a := &agentProcess{t: t, url: c.url, node: node, dir: dir, config: config, talk: &lockedBuffer{}}
 	t.Cleanup(func() {
 		if a.cmd != nil {
 			a.kill()
