@@ -10,11 +10,13 @@ BENCH_TIME   := 1s
 # How many histories of rollouts to simulate, and from which seed.
 SEEDS        := 20000
 FROM         := 1
+# How often to kill something at a named moment of a step.
+KILLS        := 6
 # Flags of the program that measures the chain, such as -rows 'import' or -runs 9.
 BENCH_FLAGS  :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test simulate race lint verify bench microbench fuzz
+.PHONY: help run build test simulate kills race lint verify bench microbench fuzz
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1	\2/p' Makefile | while IFS='	' read -r target line; do printf '  make %-10s %s\n' "$$target" "$$line"; done
@@ -31,12 +33,16 @@ test: ## run all tests
 simulate: ## let SEEDS rollout histories run from seed FROM, and judge each (as SEEDS=100000)
 	$(GO) test -count=1 -timeout 0 -run 'TestSeeds' -v ./rollout/simulate -seeds $(SEEDS) -from $(FROM)
 
+kills: ## kill agents, engines, writers and servers at named moments of steps, KILLS times (as KILLS=200)
+	$(GO) test -count=1 -timeout 0 -tags failpoints -run 'TestStepsKilled' -v ./integration -step-kills $(KILLS)
+
 race: ## run all tests under the race detector
 	CGO_ENABLED=1 $(GO) test -race -timeout 10m ./...
 
 lint: ## check format, vet, staticcheck and exhaustive event switches
 	@unformatted="$$("$$($(GO) env GOROOT)/bin/gofmt" -l .)" || exit 1; if [ -n "$$unformatted" ]; then echo "gofmt would change:" >&2; echo "$$unformatted" >&2; exit 1; fi
 	$(GO) vet ./...
+	$(GO) vet -tags failpoints ./integration
 	$(GO) tool staticcheck ./...
 	$(GO) tool go-check-sumtype ./...
 

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"catenary/internal/failpoint"
 )
 
 // Flags of these tests.
@@ -40,7 +42,11 @@ func testMain(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	binaries = filepath.Join(dir, "bin")
-	build := exec.Command("go", "build", "-o", binaries+string(filepath.Separator), "../cmd/catenary", "../cmd/writer", "../cmd/projector", "../cmd/engine", "../cmd/agent")
+	args := []string{"build", "-o", binaries + string(filepath.Separator)}
+	if failpoint.Enabled {
+		args = append(args, "-tags", "failpoints")
+	}
+	build := exec.Command("go", append(args, "../cmd/catenary", "../cmd/writer", "../cmd/projector", "../cmd/engine", "../cmd/agent")...)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build the binaries: %v\n%s", err, out)

@@ -134,6 +134,8 @@ func freeAddress(t *testing.T) string {
 type tool struct {
 	t   *testing.T
 	url string
+	// env holds credentials, where the chain asks for some.
+	env []string
 }
 
 func on(t *testing.T, c *chainProcess) tool { return tool{t: t, url: c.url} }
@@ -147,7 +149,7 @@ type called struct {
 func (c tool) command(ctx context.Context, args ...string) (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
 	var out, talk bytes.Buffer
 	cmd := exec.CommandContext(ctx, filepath.Join(binaries, "catenary"), args...)
-	cmd.Env = quietEnv(binaries, c.url)
+	cmd.Env = append(quietEnv(binaries, c.url), c.env...)
 	cmd.Stdout, cmd.Stderr = &out, &talk
 	return cmd, &out, &talk
 }

@@ -25,12 +25,7 @@ func TestSeparateProcessesGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir, address := t.TempDir(), freeAddress(t)
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, "nats-server"), "github.com/nats-io/nats-server/v2")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the server: %v\n%s", err, out)
-	}
-	env := append(quietEnv(dir, ""), "PATH="+binaries+":"+dir+":"+os.Getenv("PATH"))
+	env := append(quietEnv(dir, ""), "PATH="+binaries+":"+filepath.Dir(buildServer(t))+":"+os.Getenv("PATH"))
 	// What stays, with the words that say that it can be used.
 	ready := map[string]string{"nats-server": "Server is ready", "writer": "commands are taken", "projector": "queries are answered"}
 	stay := func(program, line string) {
@@ -101,6 +96,18 @@ func TestSeparateProcessesGuide(t *testing.T) {
 			t.Errorf("assign: %v\n%s", err, out)
 		}
 	})
+}
+
+// buildServer builds a nats-server, and gives its path.
+func buildServer(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "nats-server")
+	build := exec.Command("go", "build", "-o", path, "github.com/nats-io/nats-server/v2")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the server: %v\n%s", err, out)
+	}
+	return path
 }
 
 // agentHears connects as an agent and makes sure that it is told what is done then.
