@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/errors"
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 
@@ -106,6 +107,7 @@ func TestStepsKilled(t *testing.T) {
 	struck, longest := 0, time.Duration(0)
 	for n, kill := range stepKillsOf(*stepKills, rand.New(rand.NewPCG(seed, 0))) {
 		hit, took := r.round(n, kill)
+		t.Logf("%s: %v", kill, took.Round(time.Millisecond))
 		if hit {
 			struck++
 		}
@@ -162,15 +164,20 @@ func (p *part) start(orders ...failpoint.Order) {
 // again starts it anew after it was told to end, as an operator does.
 func (p *part) again(orders ...failpoint.Order) {
 	p.t.Helper()
-	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGCONT} {
-		_ = p.run.cmd.Process.Signal(s) // it may have ended, or be stopped
+	_ = p.run.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	tick, late := time.NewTicker(10*time.Millisecond), time.After(waitLimit)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.run.ended:
+			p.start(orders...)
+			return
+		case <-late:
+			p.t.Fatalf("%s does not end:\n%s", p.path, p.run.talk)
+		case <-tick.C:
+			_ = p.run.cmd.Process.Signal(syscall.SIGCONT) // it may be stopped, or stop itself on its way to the end
+		}
 	}
-	select {
-	case <-p.run.ended:
-	case <-time.After(waitLimit):
-		p.t.Fatalf("%s does not end:\n%s", p.path, p.run.talk)
-	}
-	p.start(orders...)
 }
 
 func startStepRig(t *testing.T) *stepRig {
@@ -248,23 +255,31 @@ drivers:
 	return config
 }
 
-// must sends commands, each again and again under the same id until it is done.
+// must sends commands, which have to be done.
 func (r *stepRig) must(payloads ...es.Payload) {
 	r.Helper()
 	for _, p := range payloads {
-		id, late := uuid.Must(uuid.NewV7()).String(), time.Now().Add(waitLimit)
-		for done := false; !done; {
-			ctx, cancel := context.WithTimeout(r.Context(), sendTry)
-			a, err := r.client.Send(ctx, p, dispatch.Options{ID: id})
-			cancel()
-			switch done = err == nil && a.Status == es.StatusAccepted; {
-			case done:
-			case time.Now().After(late), err == nil && a.Status != es.StatusBusy && a.Status != es.StatusUnknown:
-				r.Fatalf("%s %s: %+v, %v", p.Ref(), p.Verb(), a, err)
-			case err != nil:
-				// Nobody may listen, and then the answer is there at once.
-				<-time.After(5 * time.Millisecond)
-			}
+		if err := r.send(p); err != nil {
+			r.Fatal(err)
+		}
+	}
+}
+
+// send sends a command, again and again under the same id until it is done.
+func (r *stepRig) send(p es.Payload) error {
+	id, late := uuid.Must(uuid.NewV7()).String(), time.Now().Add(waitLimit)
+	for {
+		ctx, cancel := context.WithTimeout(r.Context(), sendTry)
+		a, err := r.client.Send(ctx, p, dispatch.Options{ID: id})
+		cancel()
+		switch {
+		case err == nil && a.Status == es.StatusAccepted:
+			return nil
+		case time.Now().After(late), err == nil && a.Status != es.StatusBusy && a.Status != es.StatusUnknown:
+			return errors.Newf("%s %s: %+v, %v", p.Ref(), p.Verb(), a, err)
+		case err != nil:
+			// Nobody may listen, and then the answer is there at once.
+			<-time.After(5 * time.Millisecond)
 		}
 	}
 }
@@ -287,7 +302,8 @@ func (r *stepRig) round(n int, kill stepKill) (struck bool, took time.Duration) 
 	}
 	owner.again(order)
 	begun := time.Now()
-	r.must(commands.StartRollout{ID: id})
+	started := make(chan error, 1)
+	go func() { started <- r.send(commands.StartRollout{ID: id}) }()
 	tick, late := time.NewTicker(10*time.Millisecond), time.After(2*waitLimit)
 	defer tick.Stop()
 	for looked := time.Now(); ; {
@@ -311,6 +327,9 @@ func (r *stepRig) round(n int, kill stepKill) (struck bool, took time.Duration) 
 		case <-late:
 			r.Fatalf("%s: rollout %s is not finished:\n%s", kill, id, r.person.feed("", "rollout", "why", id).out)
 		}
+	}
+	if err := <-started; err != nil {
+		r.Fatalf("%s: %v", kill, err)
 	}
 	if took = time.Since(begun); !struck {
 		owner.again() // the moment may be still to come

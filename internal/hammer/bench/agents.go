@@ -25,7 +25,9 @@ import (
 type agentLoad struct {
 	url, name     string
 	count, rounds int
-	within        time.Duration
+	// tiers is how many tiers a rollout has that follows the rounds; none without any.
+	tiers  int
+	within time.Duration
 }
 
 // agents simulates agents on a chain that runs elsewhere, and tells all of their nodes one version after another. What it registers stays.
@@ -37,12 +39,13 @@ func agents(ctx context.Context, args []string, _ func(string) string, stdout, s
 	flags.StringVar(&l.name, "name", "fleet", "`name` that the names of the nodes and the module begin with")
 	flags.IntVar(&l.count, "count", 1000, "how many agents are simulated")
 	flags.IntVar(&l.rounds, "rounds", 3, "how many versions all nodes are told, one after another")
+	flags.IntVar(&l.tiers, "tiers", 0, "in how many tiers of the same size a rollout goes over all nodes in the end; none with 0")
 	flags.DurationVar(&l.within, "within", 5*time.Minute, "longest `span` that a round may take")
 	if err := flags.Parse(args); err != nil {
 		return errors.Mark(err, errUsage)
 	}
-	if flags.NArg() > 0 || l.count < 1 || l.rounds < 1 {
-		fmt.Fprintln(stderr, "bench agents: takes flags only, with -count and -rounds above zero")
+	if flags.NArg() > 0 || l.count < 1 || l.rounds < 1 || l.tiers < 0 || l.tiers > l.count {
+		fmt.Fprintln(stderr, "bench agents: takes flags only, with -count and -rounds above zero, and no more -tiers than agents")
 		return errUsage
 	}
 	conn, err := natsconn.Connect(ctx, natsconn.Config{Server: l.url, Name: "bench agents", Logger: slog.New(slog.DiscardHandler)})
@@ -65,7 +68,7 @@ func (l agentLoad) run(ctx context.Context, conn *natsconn.Conn, stdout io.Write
 	if err := sendAll(ctx, client, known); err != nil {
 		return err
 	}
-	before := heap()
+	heapBefore, told := heap(), events.Version{}
 	simulating, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
@@ -78,13 +81,13 @@ func (l agentLoad) run(ctx context.Context, conn *natsconn.Conn, stdout io.Write
 		return err
 	}
 	for round := range l.rounds {
-		told := make([]es.Payload, len(names))
-		version := fmt.Sprintf("%d.%d", time.Now().Unix(), round)
+		assigns := make([]es.Payload, len(names))
+		told = versionOf(module, round)
 		for i, node := range names {
-			told[i] = commands.Assign{Node: node, Module: module, Reference: events.Reference{Package: &events.Package{Name: module, Version: version}}}
+			assigns[i] = commands.Assign{Node: node, Module: module, Reference: told.Reference}
 		}
 		begin := time.Now()
-		if err := sendAll(ctx, client, told); err != nil {
+		if err := sendAll(ctx, client, assigns); err != nil {
 			return err
 		}
 		sent := time.Since(begin)
@@ -96,11 +99,26 @@ func (l agentLoad) run(ctx context.Context, conn *natsconn.Conn, stdout io.Write
 			return errors.Wrap(err, "print the result")
 		}
 	}
-	if _, err := fmt.Fprintf(stdout, "memory: %d KiB an agent, with what it knows of one module\n", (heap()-before)/int64(l.count)>>10); err != nil {
+	if _, err := fmt.Fprintf(stdout, "memory: %d KiB an agent, with what it knows of one module\n", (heap()-heapBefore)/int64(l.count)>>10); err != nil {
 		return errors.Wrap(err, "print the result")
+	}
+	if l.tiers > 0 {
+		took, err := l.rollout(ctx, conn, client, module, names, told)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(stdout, "rollout: %d nodes in %d tiers, each told, applied, reported and ended, finished after %s\n", l.count, l.tiers, took.Round(time.Millisecond)); err != nil {
+			return errors.Wrap(err, "print the result")
+		}
 	}
 	stop()
 	return <-ended
+}
+
+// versionOf is another version each time.
+func versionOf(module string, round int) events.Version {
+	version := fmt.Sprintf("%d.%d", time.Now().Unix(), round)
+	return events.Version{Reference: events.Reference{Package: &events.Package{Name: module, Version: version}}}
 }
 
 // heap is what is in use of the heap and of stacks.

@@ -63,11 +63,22 @@ func TestLoad(t *testing.T) {
 			t.Errorf("exit code %d: %s%s", code, out.String(), talk.String())
 		}
 		out.Reset()
-		args = []string{"agents", "-server", s.ClientURL(), "-count", "3", "-rounds", "2"}
-		if code := program(ctx, args, noEnv, &out, &talk); code != exitOK || !strings.HasPrefix(out.String(), "round 1: 3 nodes told in ") || !strings.Contains(out.String(), "an agent") {
-			t.Errorf("exit code %d: %s%s", code, out.String(), talk.String())
+		nc, err := s.Ledger()
+		if err != nil {
+			return err
 		}
-		return nil
+		engine, err := startParts(ctx, enginePart(nc))
+		if err != nil {
+			return err
+		}
+		args = []string{"agents", "-server", s.ClientURL(), "-count", "5", "-rounds", "2", "-tiers", "2"}
+		code := program(ctx, args, noEnv, &out, &talk)
+		for _, says := range []string{"round 1: 5 nodes told in ", "an agent", "rollout: 5 nodes in 2 tiers"} {
+			if code != exitOK || !strings.Contains(out.String(), says) {
+				t.Errorf("exit code %d, without %q: %s%s", code, says, out.String(), talk.String())
+			}
+		}
+		return engine.stop()
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +87,7 @@ func TestLoad(t *testing.T) {
 
 func TestArgumentsThatCantWork(t *testing.T) {
 	t.Parallel()
-	for _, args := range []string{"-runs 0", "-time 0s", "-rows (", "-nothing", "more", "load -for 0", "load more", "agents -count 0", "agents more"} {
+	for _, args := range []string{"-runs 0", "-time 0s", "-rows (", "-nothing", "more", "load -for 0", "load more", "agents -count 0", "agents -count 3 -tiers 4", "agents more"} {
 		var talk strings.Builder
 		if code := program(t.Context(), strings.Fields(args), noEnv, io.Discard, &talk); code != exitUsage || talk.Len() == 0 {
 			t.Errorf("%s: exit code %d, said %q", args, code, talk.String())
