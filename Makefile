@@ -34,7 +34,7 @@ simulate: ## let SEEDS rollout histories run from seed FROM, and judge each (as 
 	$(GO) test -count=1 -timeout 0 -run 'TestSeeds' -v ./rollout/simulate -seeds $(SEEDS) -from $(FROM)
 
 kills: ## kill agents, engines, writers and servers at named moments of steps, KILLS times (as KILLS=200)
-	$(GO) test -count=1 -timeout 0 -tags failpoints -run 'TestStepsKilled' -v ./integration -step-kills $(KILLS)
+	$(GO) test -count=1 -timeout 0 -tags failpoints -run 'TestStepsKilled|WrongClock' -v ./integration -step-kills $(KILLS)
 
 race: ## run all tests under the race detector
 	CGO_ENABLED=1 $(GO) test -race -timeout 10m ./...

@@ -17,6 +17,7 @@ import (
 
 	"catenary/agent/desk"
 	"catenary/audit"
+	"catenary/chain"
 	"catenary/events"
 )
 
@@ -27,6 +28,7 @@ type agentProcess struct {
 	node   string
 	dir    string
 	config string
+	env    []string
 	cmd    *exec.Cmd
 	talk   *lockedBuffer
 	ended  chan struct{}
@@ -86,7 +88,7 @@ func (a *agentProcess) artifact(version string) string {
 func (a *agentProcess) start() {
 	a.t.Helper()
 	a.cmd = exec.Command(filepath.Join(binaries, "agent"), "--config", a.config)
-	a.cmd.Env, a.cmd.Dir = quietEnv(a.dir, a.url), a.dir
+	a.cmd.Env, a.cmd.Dir = append(quietEnv(a.dir, a.url), a.env...), a.dir
 	a.cmd.Stderr = a.talk
 	if err := a.cmd.Start(); err != nil {
 		a.t.Fatal(err)
@@ -217,4 +219,68 @@ func TestAgentOverABusThatGoesAway(t *testing.T) {
 	}
 	a.stop()
 	chain.down(t)
+}
+
+// TestOffForTwoRollouts keeps an agent away while two rollouts go over the fleet, of which the second replaces the first. When it is back it
+// comes to what the last one carries, once, and never to the other; both rollouts have come to their end (case E25).
+func TestOffForTwoRollouts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := on(t, up(t, filepath.Join(dir, "store"), "127.0.0.1:0", "interval"))
+	strategy := filepath.Join(dir, "all.yaml")
+	if err := os.WriteFile(strategy, []byte("tiers: [{name: all}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.module("app")
+	agents := map[string]*agentProcess{}
+	for _, n := range []string{"away", "there"} {
+		c.node(n)
+		agents[n] = newAgent(t, c, n)
+		agents[n].start()
+	}
+	roll := func(id, version string, more ...string) {
+		t.Helper()
+		digest := ""
+		for _, a := range agents {
+			digest = a.artifact(version)
+		}
+		c.must(0, "record", "publication", digest, "--module", "app")
+		c.must(0, append([]string{"rollout", "plan", "--set", "app=" + digest, "--everywhere", "--strategy", strategy, "--as", id}, more...)...)
+		c.must(0, "rollout", "start", id)
+	}
+	roll("first", "one")
+	c.must(0, "rollout", "wait", "first", "--timeout", "60s")
+	away, there := agents["away"], agents["there"]
+	away.stop()
+	// The engine must have heard that it is off; the second one is told to nobody else.
+	c.until("away is off", func() bool { return read[desk.Node](c, "node", "show", "away").State == desk.Off })
+	roll("second", "two")
+	c.until("the second one is on the node that is there", func() bool { return there.runs("app") == "two" })
+	roll("third", "three", "--supersedes", "second")
+	c.until("the third one is on the node that is there", func() bool { return there.runs("app") == "three" })
+	if found := away.runs("app"); found != "one" {
+		t.Errorf("off, it runs %q", found)
+	}
+	away.start()
+	c.must(0, "rollout", "wait", "third", "--timeout", "60s")
+	c.must(0, "node", "wait-converged", "--timeout", "60s")
+	if found := away.runs("app"); found != "three" {
+		t.Errorf("back, it runs %q", found)
+	}
+	if state := read[chain.Rollout](c, "get", "rollout", "second").State; state != chain.RolloutSuperseded {
+		t.Errorf("the second rollout is %s", state)
+	}
+	var rollouts []string
+	for _, item := range read[[]audit.Item](c, "log", "--node", "away", "--module", "app", "--events") {
+		if item.Type == events.TypeAssignmentApplied {
+			var seen events.AssignmentApplied
+			if err := json.Unmarshal(item.Data, &seen); err != nil {
+				t.Fatal(err)
+			}
+			rollouts = append(rollouts, seen.Rollout)
+		}
+	}
+	if slices.Sort(rollouts); !slices.Equal(rollouts, []string{"first", "third"}) {
+		t.Errorf("it has applied %v, want the first and the third once each", rollouts)
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"catenary/chain"
 )
@@ -54,8 +53,11 @@ func TestFleetGuide(t *testing.T) {
 			compared++
 			want := pattern(fill(text))
 			// What was said on a node comes when it comes: the log of it is looked at again.
-			for late := time.Now().Add(waitLimit); strings.HasPrefix(last, "catenary logs") && !want.MatchString(shown) && time.Now().Before(late); {
-				shown = run()
+			if strings.HasPrefix(last, "catenary logs") {
+				c.until("the log is\n"+fill(text), func() bool {
+					shown = run()
+					return want.MatchString(shown)
+				})
 			}
 			if !want.MatchString(shown) {
 				t.Errorf("what is shown is not\n%s\nbut\n%s", fill(text), shown)
@@ -93,18 +95,11 @@ func pattern(lines string) *regexp.Regexp {
 }
 
 // takenBack gives the rollout that takes another one back, as soon as there is one.
-func (c tool) takenBack(rollout string) string {
+func (c tool) takenBack(rollout string) (back string) {
 	c.t.Helper()
-	tick, late := time.NewTicker(20*time.Millisecond), time.After(waitLimit)
-	defer tick.Stop()
-	for {
-		if back := read[chain.Rollout](c, "get", "rollout", rollout).RevertedBy; back != "" {
-			return back
-		}
-		select {
-		case <-tick.C:
-		case <-late:
-			c.t.Fatalf("rollout %s is not taken back", rollout)
-		}
-	}
+	c.until("rollout "+rollout+" is taken back", func() bool {
+		back = read[chain.Rollout](c, "get", "rollout", rollout).RevertedBy
+		return back != ""
+	})
+	return back
 }

@@ -176,6 +176,20 @@ func (c tool) must(code int, args ...string) called {
 	return got
 }
 
+// until waits until something is so.
+func (c tool) until(what string, so func() bool) {
+	c.t.Helper()
+	tick, late := time.NewTicker(20*time.Millisecond), time.After(waitLimit)
+	defer tick.Stop()
+	for !so() {
+		select {
+		case <-tick.C:
+		case <-late:
+			c.t.Fatalf("after %s it is not so: %s", waitLimit, what)
+		}
+	}
+}
+
 // read calls the tool with -o json and reads what it prints.
 func read[T any](c tool, args ...string) T {
 	c.t.Helper()

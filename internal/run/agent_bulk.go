@@ -56,7 +56,7 @@ func newAgentArtifacts(s AgentSettings, log *slog.Logger) (*agentArtifacts, erro
 	memory := agent.Dir(s.State)
 	var err error
 	a.Cache, err = artifacts.OpenCache(artifacts.CacheConfig{
-		Dir: filepath.Join(s.State, cacheDir), Bytes: s.CacheBytes, Source: append(from, depotLine{a}), Now: time.Now, Logger: log,
+		Dir: filepath.Join(s.State, cacheDir), Bytes: s.CacheBytes, Source: append(from, depotLine{a}), Now: agentClock(), Logger: log,
 		Applied: func() ([]string, error) { return a.applied(memory) },
 	})
 	return a, err

@@ -13,6 +13,7 @@ import (
 
 	"catenary/agent/driver"
 	"catenary/es"
+	"catenary/internal/failpoint"
 	"catenary/internal/natsconn"
 	"catenary/internal/topology"
 )
@@ -96,3 +97,6 @@ func connectAgent(ctx context.Context, node string, bus natsconn.Config, log *sl
 		log.Warn("can't connect", "reason", err, "next try in", after)
 	}))
 }
+
+// agentClock is the clock of a node. It decides nothing but what was used last.
+func agentClock() func() time.Time { return failpoint.Clock(time.Now) }

@@ -230,7 +230,7 @@ func (s *AgentSettings) driver(node yaml.Node, source dir.Source) (driver.Driver
 				return nil, err
 			}
 		}
-		return dir.New(c, source, time.Now, Version())
+		return dir.New(c, source, agentClock(), Version())
 	case systemd.Kind:
 		c, err := configOf[systemd.Config](text)
 		if err != nil {
