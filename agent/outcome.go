@@ -99,6 +99,10 @@ func (s *State) Observe(module string, source uint64, found driver.Finding) (sai
 	about.Told = m.Applied.Instruction
 	if drift == "" {
 		s.say(about, commands.OutcomeApplied, "it is again as it was told")
+		if m.Health != "" {
+			// Of a node's reports the newest counts: that it runs does not say that it is well.
+			s.say(about, string(m.Health), "")
+		}
 	} else {
 		s.say(about, commands.OutcomeDrifted, "")
 	}

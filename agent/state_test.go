@@ -425,6 +425,20 @@ func TestDriftIsSaidOnce(t *testing.T) {
 	}
 }
 
+// TestHealthIsSaidAgainAfterADrift: of a node's reports the newest counts, and that it is as told again does not say that it is well.
+func TestHealthIsSaidAgainAfterADrift(t *testing.T) {
+	t.Parallel()
+	s := learned(standing("web", 7, "1"))
+	s.do(t, Done{Driver: &simDriver})
+	s.Judge("web", 7, Healthy, "")
+	s.Observe("web", 7, driver.Finding{State: driver.Absent})
+	s.Observe("web", 7, driver.Finding{State: driver.AsTold})
+	want := []string{"web applied of r1 at 7", "web healthy of r1 at 7", "web drifted of r1 at 7", "web applied of r1 at 7", "web healthy of r1 at 7"}
+	if diff := cmp.Diff(want, s.outcomes()); diff != "" {
+		t.Errorf("reports (-want +got):\n%s", diff)
+	}
+}
+
 func TestHealthNamesWhatIsApplied(t *testing.T) {
 	t.Parallel()
 	s := learned(standing("web", 7, "1"))

@@ -1,9 +1,13 @@
 package embedded
 
 import (
+	"context"
 	"crypto/rand"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/cockroachdb/errors"
 	"golang.org/x/crypto/bcrypt"
@@ -32,7 +36,8 @@ func readAgents(dir string) (agents, error) {
 }
 
 // AddAgent makes credentials for the agent of a node, which is named as a token of a key, in a store directory. Those it had before are no
-// longer taken. The password is told this once; the store keeps a hash. A server takes them from its next start on. It gives ErrStore.
+// longer taken. The password is told this once; the store keeps a hash. A server that runs takes them as soon as [Server.FollowAgents] has seen
+// them. It gives ErrStore.
 func AddAgent(storeDir, node string) (Credentials, error) {
 	fail := func(err error) (Credentials, error) {
 		return Credentials{}, errors.Mark(errors.Wrapf(err, "credentials for the agent of node %s", node), ErrStore)
@@ -61,8 +66,44 @@ func agentUsers(dir string) ([]topology.User, error) {
 		return nil, errors.Mark(err, ErrStore)
 	}
 	var users []topology.User
-	for node, hash := range known.Agents {
-		users = append(users, topology.User{Name: topology.AgentUser(node), Password: hash, Node: node})
+	for _, node := range slices.Sorted(maps.Keys(known.Agents)) {
+		users = append(users, topology.User{Name: topology.AgentUser(node), Password: known.Agents[node], Node: node})
 	}
 	return users, nil
+}
+
+// agentsPace is how often the agents that a store knows are looked at.
+const agentsPace = time.Second
+
+// FollowAgents lets agents connect that credentials are made for while the server runs, and no longer those whose credentials were made anew,
+// until the context ends. What can't be read or taken is logged, and tried again when the file changes. It returns nil.
+func (s *Server) FollowAgents(ctx context.Context) error {
+	tick := time.NewTicker(agentsPace)
+	defer tick.Stop()
+	before := s.layout.People[len(s.own):]
+	var failed string
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		now, err := agentUsers(s.storeDir)
+		if err == nil && slices.Equal(now, before) {
+			continue
+		}
+		if err == nil {
+			layout := s.layout
+			layout.People = slices.Concat(s.own, now)
+			if err = s.node.reload(layout); err == nil {
+				before, failed = now, ""
+				s.log.Info("other agents may connect", "agents", len(now))
+				continue
+			}
+		}
+		if text := err.Error(); text != failed {
+			failed = text
+			s.log.Error("agents that credentials were made for can't connect before the next start", "error", err)
+		}
+	}
 }

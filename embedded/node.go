@@ -32,17 +32,11 @@ type node struct {
 // startNode starts a server with this layout and waits until it takes clients. When it gives an error, nothing runs. It
 // gives ErrConfig, ErrListen, ErrStart, and the context's error.
 func startNode(ctx context.Context, layout topology.Layout, log *serverLog) (*node, error) {
-	text, err := layout.Config()
+	options, err := optionsOf(layout)
 	if err != nil {
-		return nil, errors.Mark(err, ErrConfig)
+		return nil, err
 	}
-	var options server.Options
-	if err := options.ProcessConfigString(text); err != nil {
-		return nil, errors.Mark(errors.Wrap(err, "server configuration"), ErrConfig)
-	}
-	options.NoSigs = true
-	options.DisableJetStreamBanner = true
-	s, err := server.NewServer(&options)
+	s, err := server.NewServer(options)
 	if err != nil {
 		return nil, errors.Mark(errors.Wrap(err, "server configuration"), ErrConfig)
 	}
@@ -58,6 +52,32 @@ func startNode(ctx context.Context, layout topology.Layout, log *serverLog) (*no
 		return nil, err
 	}
 	return &node{server: s, port: s.Addr().(*net.TCPAddr).Port}, nil
+}
+
+// optionsOf gives a layout as the server has it. It gives ErrConfig.
+func optionsOf(layout topology.Layout) (*server.Options, error) {
+	text, err := layout.Config()
+	if err != nil {
+		return nil, errors.Mark(err, ErrConfig)
+	}
+	var options server.Options
+	if err := options.ProcessConfigString(text); err != nil {
+		return nil, errors.Mark(errors.Wrap(err, "server configuration"), ErrConfig)
+	}
+	options.NoSigs = true
+	options.DisableJetStreamBanner = true
+	return &options, nil
+}
+
+// reload lets the server have another layout while it runs: other users, and nothing else. It gives ErrConfig.
+func (n *node) reload(layout topology.Layout) error {
+	layout.MirrorsLater = false // they are there by now, and stay
+	options, err := optionsOf(layout)
+	if err != nil {
+		return err
+	}
+	options.Port = n.port
+	return errors.Mark(errors.Wrap(n.server.ReloadOptions(options), "take another configuration while running"), ErrConfig)
 }
 
 func awaitReady(ctx context.Context, s *server.Server, log *serverLog) error {

@@ -30,6 +30,10 @@ type Server struct {
 	clientURL       string
 	credentialsPath string
 	ledger, mirrors topology.User
+	// layout is what the server has, and own those of its people that are no agents; storeDir knows the agents.
+	layout   topology.Layout
+	own      []topology.User
+	storeDir string
 
 	stopOnce sync.Once
 	stopped  chan struct{} // closed after stopErr is set
@@ -87,6 +91,9 @@ func Start(ctx context.Context, c Config) (_ *Server, err error) {
 		credentialsPath: who.credentialsPath,
 		ledger:          who.ledger,
 		mirrors:         who.mirrors,
+		layout:          layout,
+		own:             layout.People[:len(layout.People)-who.agents],
+		storeDir:        c.StoreDir,
 		stopped:         make(chan struct{}),
 	}, nil
 }
@@ -95,6 +102,8 @@ func Start(ctx context.Context, c Config) (_ *Server, err error) {
 type users struct {
 	ledger, mirrors topology.User
 	people          []topology.User
+	// agents counts the agents, which are the last of the people.
+	agents          int
 	anonymous       string
 	credentialsPath string
 }
@@ -119,6 +128,7 @@ func newUsers(c Config, listen address) (users, error) {
 	if err != nil {
 		return users{}, err
 	}
+	u.agents = len(agents)
 	u.people = slices.Concat([]topology.User{operator}, c.Users, agents)
 	return u, nil
 }

@@ -158,13 +158,21 @@ func TestPresence(t *testing.T) {
 			t.Errorf("%s: it is %+v", what, n)
 		}
 	}
+	never := func(what string, never bool) {
+		t.Helper()
+		if n, _ := d.Node("n1"); n.Never != never {
+			t.Errorf("%s: it is %+v", what, n)
+		}
+	}
 	is("just begun", Unsure, false, false)
 	now = now.Add(30 * time.Second)
 	is("not heard for 30 s", Unsure, false, false)
 	now = now.Add(time.Second)
 	is("not heard for more", Off, false, false)
+	never("not heard for more", true)
 	hear("a", true, edition)
 	is("heard", On, true, false)
+	never("heard", false)
 	hear("a", true, "another")
 	is("it knows another edition", On, false, false)
 	hear("a", false, edition)
@@ -180,6 +188,18 @@ func TestPresence(t *testing.T) {
 	now = now.Add(12 * time.Second)
 	hear("b", true, edition)
 	is("started again, and heard once more", On, true, false)
+
+	// Another desk has heard nothing, but the record has.
+	other := NewPresence(func() time.Time { return now })
+	if n := (Desk{Index: x, Presence: other}).seen(x.describe("n1", x.nodes["n1"])); !n.Never {
+		t.Errorf("nothing on record, it is %+v", n)
+	}
+	reported := assignment("web", "1", 5)
+	reported.Observed = &chain.Observed{Build: "b1"}
+	check(t, x.TakeAssignment(9, encoded(t, reported)))
+	if n := (Desk{Index: x, Presence: other}).seen(x.describe("n1", x.nodes["n1"])); n.Never || n.State != Unsure {
+		t.Errorf("with a report on record, it is %+v", n)
+	}
 
 	if n, ok := d.Node("n2"); !ok || n.State != External || n.Converged {
 		t.Errorf("another's node is %+v", n)

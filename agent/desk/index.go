@@ -35,8 +35,10 @@ type node struct {
 	managedBy string
 	known     bool
 	retired   bool
-	labels    map[string]string
-	told      map[string]told
+	// reported says that a report of it is on record.
+	reported bool
+	labels   map[string]string
+	told     map[string]told
 }
 
 // told is the newest value of an assignment.
@@ -75,6 +77,7 @@ func (x *Index) TakeAssignment(source uint64, record []byte) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	n := x.node(a.Node)
+	n.reported = n.reported || a.Observed != nil
 	if source > n.told[a.Module].source {
 		n.told[a.Module] = told{source: source, record: record, told: a.Told}
 	}

@@ -42,6 +42,8 @@ type Node struct {
 	Converged bool `json:"converged"`
 	// Edition is what the chain says of the node now.
 	Edition string `json:"edition,omitempty"`
+	// Never says that nothing is known of an agent of it: it has not checked in since this desk began to listen, and no report is on record.
+	Never bool `json:"never-heard,omitempty"`
 	// Heard is when it checked in last.
 	Heard   time.Time `json:"heard,omitzero"`
 	Version string    `json:"version,omitempty"`
@@ -108,7 +110,7 @@ func (p *Presence) of(n Node) Node {
 	v := p.heard[n.Node]
 	if v != nil {
 		status := v.status
-		n.Heard, n.Version, n.Status, n.Rivals = v.at.UTC(), v.version, &status, v.rivals(now)
+		n.Never, n.Heard, n.Version, n.Status, n.Rivals = false, v.at.UTC(), v.version, &status, v.rivals(now)
 	}
 	switch {
 	case v != nil && now.Sub(v.at) <= missed*v.every:
@@ -182,5 +184,5 @@ func (x *Index) one(name string) (Node, bool) {
 }
 
 func (x *Index) describe(name string, n *node) Node {
-	return Node{Node: name, ManagedBy: n.managedBy, Labels: n.labels, Retired: n.retired, Edition: x.edition(n)}
+	return Node{Node: name, ManagedBy: n.managedBy, Labels: n.labels, Retired: n.retired, Never: !n.reported && n.managedBy != events.ManagedByExternal, Edition: x.edition(n)}
 }

@@ -20,7 +20,7 @@ func (a *app) agentCredentialsCommand() *cobra.Command {
 		Use: "credentials NODE", Short: "Make credentials for the agent of a node", Args: takes("NODE"),
 		Long: `Credentials makes a user and a password for the agent of a node, and writes them to standard output, this once. With them the agent can hear
 what its own node is told and report about it, and do nothing else. Those that it had before are no longer taken. The server of catenary up
-takes new ones from its next start on.`,
+takes them within some seconds, also while it runs.`,
 		Example: "  catenary agent credentials n1 --store /var/lib/catenary > n1.json\n  agent --node n1 --state /var/lib/catenary-agent --credentials n1.json --server nats://HOST:4222",
 	}
 	cmd.Flags().StringVar(&store, "store", defaultStore, "the `directory` of catenary up")

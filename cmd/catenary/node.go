@@ -63,8 +63,13 @@ func nodeProblem(n desk.Node) string {
 	if n.State == desk.External {
 		return ""
 	}
-	if n.State != desk.On {
-		return map[string]string{desk.Off: "its agent is silent", desk.Unsure: "not heard yet"}[n.State]
+	switch {
+	case n.State == desk.Off && n.Never:
+		return "its agent was never seen"
+	case n.State == desk.Off:
+		return "its agent is silent"
+	case n.State == desk.Unsure:
+		return "not heard yet"
 	}
 	s := n.Status
 	var said []string
@@ -145,7 +150,10 @@ func (a *app) nodeShowCommand() *cobra.Command {
 func (a *app) showNode(s *session, n desk.Node) error {
 	t := tree{app: a}
 	t.linef("node %s is %s", n.Node, n.State)
-	if !n.Heard.IsZero() {
+	switch {
+	case n.State == desk.Off && n.Never:
+		t.linef("  its agent was never seen: start one on the node, with --node %s", shellWord(n.Node))
+	case !n.Heard.IsZero():
 		t.linef("  heard %s", showTime(n.Heard, s.zone))
 	}
 	if n.State != desk.External {

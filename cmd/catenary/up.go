@@ -173,6 +173,7 @@ func (a *app) up(ctx context.Context, c upConfig, accept *run.AcceptedLoss) (err
 				Streams: server.Options(), Copies: copies, AuditFile: c.auditFile(store), Proofs: proofs, Now: a.Now, Logger: log, Ready: func() { close(projecting) },
 			})
 		}),
+		"agents": server.FollowAgents,
 		"front": func(ctx context.Context) error {
 			for _, ready := range []chan struct{}{writing, projecting} {
 				select {
