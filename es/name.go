@@ -32,6 +32,9 @@ func CheckName(what, name string) error {
 	case !utf8.ValidString(name):
 		return errors.Mark(errors.Newf("%s %q is not valid UTF-8", what, name), ErrName)
 	}
+	if ordinary(name) {
+		return nil
+	}
 	for i, r := range name {
 		if unseen(r) {
 			return errors.Mark(errors.Newf("%s %q has the character U+%04X at byte %d, which can't be seen: leave it out", what, name, r, i), ErrName)
@@ -42,6 +45,16 @@ func CheckName(what, name string) error {
 		return errors.Mark(errors.Newf("%s %q is not in Unicode normal form C (%U at byte %d): write it as %q", what, name, []rune(rest[:norm.NFC.NextBoundaryInString(rest, true)]), at, norm.NFC.String(name)), ErrName)
 	}
 	return nil
+}
+
+// ordinary says whether a name has nothing but visible ASCII and plain spaces, as nearly all do: nothing more has to be looked up then.
+func ordinary(name string) bool {
+	for i := range len(name) {
+		if name[i] < ' ' || name[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // unseen holds for control characters, spaces other than U+0020, and invisible marks that make two different names look

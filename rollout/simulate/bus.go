@@ -1,7 +1,7 @@
 package simulate
 
 import (
-	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -62,31 +62,43 @@ type command struct {
 
 // send sends a command. answered, if it is not nil, is told once what came back, or that nothing did.
 func (s *simulation) send(m command, answered func(es.Answer, error)) {
-	s.sent++
-	c := es.Command{
-		ID: fmt.Sprintf("c%d", s.sent), Ref: m.Ref(), Verb: m.Verb(), Data: m.Payload, Actor: m.actor, Fence: m.fence, Deadline: m.deadline, Effective: m.effective,
+	c := &es.Command{
+		ID: s.commandID(), Ref: m.Ref(), Verb: m.Verb(), Data: m.Payload, Actor: m.actor, Fence: m.fence, Deadline: m.deadline, Effective: m.effective,
 	}
 	if m.fence != 0 {
 		s.history.Fences[c.ID] = m.fence
 	}
 	f := s.fate(s.luckOf(m.actor))
-	over := answered == nil
-	tell := func(a es.Answer, err error) {
-		if !over {
-			over = true
-			answered(a, err)
-		}
-	}
+	reply := &reply{to: answered, over: answered == nil}
 	for copied := range f.copies {
 		s.after(f.there*time.Duration(1+copied), func() {
-			a := s.decide(c)
-			if !over && !f.mute {
-				s.after(f.back, func() { tell(a, nil) })
+			a := s.decide(*c)
+			if !reply.over && !f.mute {
+				s.after(f.back, func() { reply.give(a, nil) })
 			}
 		})
 	}
-	if !over && (f.copies == 0 || f.mute || f.there+f.back >= patience) {
-		s.after(patience, func() { tell(es.Answer{}, errNoAnswer) })
+	if !reply.over && (f.copies == 0 || f.mute || f.there+f.back >= patience) {
+		s.after(patience, func() { reply.give(es.Answer{}, errNoAnswer) })
+	}
+}
+
+// commandID gives each command an id of its own.
+func (s *simulation) commandID() string {
+	s.sent++
+	return "c" + strconv.Itoa(s.sent)
+}
+
+// reply is what is told to the sender of a command, once.
+type reply struct {
+	to   func(es.Answer, error)
+	over bool
+}
+
+func (r *reply) give(a es.Answer, err error) {
+	if !r.over {
+		r.over = true
+		r.to(a, err)
 	}
 }
 

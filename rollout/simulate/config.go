@@ -20,6 +20,8 @@ type Config struct {
 	Anew bool
 	// Parts are what is run.
 	Parts Parts
+	// Registry is what events are read and written with. Making one takes as long as a part of a history: many of them share it. Nil makes one.
+	Registry *es.Registry
 }
 
 // Parts are what is run. The zero value is the real thing; a test puts something with a fault in its place.

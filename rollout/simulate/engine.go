@@ -32,8 +32,9 @@ type engine struct {
 	*simulation
 	luck
 	seat string
-	// life counts its starts: what an earlier one was about to do is not done.
+	// life counts its starts: what an earlier one was about to do is not done. holder is its name in this life.
 	life   int
+	holder string
 	up     bool
 	asleep time.Time
 	walker Walker
@@ -47,8 +48,6 @@ type engine struct {
 	// cleared holds half-written plans that it gives up.
 	cleared map[string]bool
 }
-
-func (e *engine) holder() string { return fmt.Sprintf("%s.%d", e.seat, e.life) }
 
 func (e *engine) clock() time.Time { return e.now.Add(e.skew) }
 
@@ -69,6 +68,7 @@ func (e *engine) later(d time.Duration, do func()) {
 // start starts it with nothing but the events.
 func (e *engine) start() {
 	e.life++
+	e.holder = fmt.Sprintf("%s.%d", e.seat, e.life)
 	e.up, e.asleep, e.wake = true, time.Time{}, time.Time{}
 	e.heard, e.read, e.skew = len(e.ledger.Events), 0, 0
 	e.backing, e.cleared = map[string]bool{}, map[string]bool{}
@@ -86,7 +86,7 @@ func (e *engine) start() {
 }
 
 func (e *engine) newWalker() Walker {
-	w := walk.New(walk.Config{Registry: e.registry})
+	w := walk.New(walk.Config{Registry: e.config.Registry})
 	if e.config.Parts.Walker != nil {
 		return e.config.Parts.Walker(w)
 	}
@@ -163,7 +163,7 @@ func (e *engine) folded(ev es.Event, beginning bool) es.Event {
 }
 
 // leads says whether it has the lease, as far as it has read.
-func (e *engine) leads() bool { return e.walker.Lease().Holder == e.holder() }
+func (e *engine) leads() bool { return e.walker.Lease().Holder == e.holder }
 
 // busy says whether it knows of something that is to be done yet.
 func (e *engine) busy() bool {
@@ -177,11 +177,11 @@ func (e *engine) lease() {
 		if e.seesOther() && e.percent(70) {
 			return // asking for a lease that is held is refused
 		}
-		e.send(command{Payload: commands.TakeLease{Name: commands.EngineLease, Holder: e.holder(), TTL: leaseTTL.String()}, actor: e.seat}, nil)
+		e.send(command{Payload: commands.TakeLease{Name: commands.EngineLease, Holder: e.holder, TTL: leaseTTL.String()}, actor: e.seat}, nil)
 		return
 	}
 	if !e.config.Parts.Unrenewed {
-		e.send(command{Payload: commands.RenewLease{Name: commands.EngineLease, Holder: e.holder()}, actor: e.seat}, nil)
+		e.send(command{Payload: commands.RenewLease{Name: commands.EngineLease, Holder: e.holder}, actor: e.seat}, nil)
 	}
 }
 
@@ -333,13 +333,12 @@ func (e *engine) anew() {
 		e.fail(errors.Newf("due (-another engine +this one):\n%s", diff))
 		return
 	}
-	before := e.holder()
+	before := e.holder
 	e.start()
 	for _, p := range []es.Payload{
-		commands.ReleaseLease{Name: commands.EngineLease, Holder: before}, commands.TakeLease{Name: commands.EngineLease, Holder: e.holder(), TTL: leaseTTL.String()},
+		commands.ReleaseLease{Name: commands.EngineLease, Holder: before}, commands.TakeLease{Name: commands.EngineLease, Holder: e.holder, TTL: leaseTTL.String()},
 	} {
-		e.sent++
-		e.decide(es.Command{ID: fmt.Sprintf("c%d", e.sent), Ref: p.Ref(), Verb: p.Verb(), Data: p, Actor: e.seat})
+		e.decide(es.Command{ID: e.commandID(), Ref: p.Ref(), Verb: p.Verb(), Data: p, Actor: e.seat})
 	}
 }
 

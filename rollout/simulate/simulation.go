@@ -33,15 +33,14 @@ const person = "ann"
 // simulation is a run under way.
 type simulation struct {
 	timeline
-	config   Config
-	lucks    map[string]luck
-	ledger   *stage.Ledger
-	registry *es.Registry
-	chart    *chart
-	fleet    fleet
-	engines  []*engine
-	agents   []*agent
-	history  check.History
+	config  Config
+	lucks   map[string]luck
+	ledger  *stage.Ledger
+	chart   *chart
+	fleet   fleet
+	engines []*engine
+	agents  []*agent
+	history check.History
 	// storm is until when the bus is bad; quiet says that there are no faults any more.
 	storm time.Time
 	quiet bool
@@ -52,14 +51,17 @@ type simulation struct {
 
 // Do makes a history. It gives errors for faults of what is run that are no matter of a history, such as an event that can't be folded.
 func Do(c Config) (Run, error) {
+	if c.Registry == nil {
+		c.Registry = events.Registry()
+	}
 	incidents := incidentsOf(c.Seed)
 	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	s := &simulation{
-		timeline: timeline{now: start}, config: c, lucks: map[string]luck{}, chart: newChart(), registry: events.Registry(), fleet: fleetOf(c.Seed),
+		timeline: timeline{now: start}, config: c, lucks: map[string]luck{}, chart: newChart(), fleet: fleetOf(c.Seed),
 		history: check.History{Fences: map[string]uint64{}, Engines: map[string]bool{}, Waiting: map[string][]check.Reason{}, Kept: map[string]string{}, Lease: leaseTTL},
 	}
 	var err error
-	if s.ledger, err = stage.NewLedger(start); err != nil {
+	if s.ledger, err = stage.NewLedger(start, c.Registry); err != nil {
 		return Run{}, err
 	}
 	s.ledger.Decide, s.ledger.Fold = c.Parts.Decide, c.Parts.Fold
@@ -112,7 +114,6 @@ func (s *simulation) until(end time.Time, over func() bool) {
 // settle lets there be a fleet, and the engines start.
 func (s *simulation) settle() {
 	for _, p := range s.fleet.settle() {
-		s.sent++
 		s.decide(es.Command{ID: "s" + p.Ref().String() + p.Verb(), Ref: p.Ref(), Verb: p.Verb(), Data: p, Actor: person})
 	}
 	for _, n := range s.fleet.nodes {

@@ -1,64 +1,74 @@
 package simulate
 
-import (
-	"container/heap"
-	"time"
-)
+import "time"
 
 // timeline is the clock, and what is to happen when. Of two things at the same moment the one that was put down first comes first.
 type timeline struct {
 	now   time.Time
 	order uint64
-	queue queue
+	queue []due
 }
 
+// due is a thing that is to happen. Its moment is in nanoseconds since 1970: a run compares very many of them.
 type due struct {
-	at    time.Time
+	at    int64
 	order uint64
 	do    func()
 }
 
+func (d due) before(o due) bool { return d.at < o.at || d.at == o.at && d.order < o.order }
+
+// after puts down what is to happen after a time.
 func (t *timeline) after(d time.Duration, do func()) {
 	t.order++
-	heap.Push(&t.queue, due{at: t.now.Add(max(0, d)), order: t.order, do: do})
+	t.put(due{at: t.now.UnixNano() + int64(max(0, d)), order: t.order, do: do})
 }
 
 // next lets the next thing happen, unless it comes after a moment, and says whether it did.
 func (t *timeline) next(until time.Time) bool {
-	if len(t.queue) == 0 || t.queue[0].at.After(until) {
+	if len(t.queue) == 0 || t.queue[0].at > until.UnixNano() {
 		t.now = until
 		return false
 	}
-	d, _ := heap.Pop(&t.queue).(due)
-	t.now = d.at
+	d := t.take()
+	t.now = time.Unix(0, d.at).UTC()
 	d.do()
 	return true
 }
 
-// queue is a heap.
-type queue []due
-
-func (q queue) Len() int { return len(q) }
-
-func (q queue) Less(a, b int) bool {
-	if c := q[a].at.Compare(q[b].at); c != 0 {
-		return c < 0
+// put and take keep the queue as a heap. That of the standard library makes garbage of each thing that is put into it.
+func (t *timeline) put(d due) {
+	t.queue = append(t.queue, d)
+	at := len(t.queue) - 1
+	for at > 0 {
+		above := (at - 1) / 2
+		if !d.before(t.queue[above]) {
+			break
+		}
+		t.queue[at] = t.queue[above]
+		at = above
 	}
-	return q[a].order < q[b].order
+	t.queue[at] = d
 }
 
-func (q queue) Swap(a, b int) { q[a], q[b] = q[b], q[a] }
-
-func (q *queue) Push(x any) {
-	if d, ok := x.(due); ok {
-		*q = append(*q, d)
+func (t *timeline) take() due {
+	first, last := t.queue[0], len(t.queue)-1
+	d := t.queue[last]
+	t.queue[last] = due{}
+	t.queue = t.queue[:last]
+	at := 0
+	for below := 1; below < last; below = 2*at + 1 {
+		if right := below + 1; right < last && t.queue[right].before(t.queue[below]) {
+			below = right
+		}
+		if !t.queue[below].before(d) {
+			break
+		}
+		t.queue[at] = t.queue[below]
+		at = below
 	}
-}
-
-func (q *queue) Pop() any {
-	last := len(*q) - 1
-	d := (*q)[last]
-	(*q)[last] = due{}
-	*q = (*q)[:last]
-	return d
+	if last > 0 {
+		t.queue[at] = d
+	}
+	return first
 }

@@ -3,6 +3,7 @@ package stage
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -26,8 +27,8 @@ type Ledger struct {
 
 	registry *es.Registry
 	writers  int
-	// answers holds the answers of what was accepted: a command that comes again is answered from here.
-	answers map[identity]es.Answer
+	// accepted holds the last event of what was accepted: a command that comes again gets its first answer.
+	accepted map[identity]uint64
 }
 
 // identity tells a command from every other one.
@@ -36,10 +37,13 @@ type identity struct {
 	id  string
 }
 
-// NewLedger returns a ledger without events.
-func NewLedger(now time.Time) (*Ledger, error) {
+// usual is how many events most histories have.
+const usual = 256
+
+// NewLedger returns a ledger without events, which reads and writes them with a registry.
+func NewLedger(now time.Time, registry *es.Registry) (*Ledger, error) {
 	world, err := aggregates.NewWorld(aggregates.Config{})
-	return &Ledger{World: world, Now: now.UTC(), registry: events.Registry(), answers: map[identity]es.Answer{}}, err
+	return &Ledger{World: world, Now: now.UTC(), Events: make([]es.Event, 0, usual), registry: registry, accepted: make(map[identity]uint64, usual)}, err
 }
 
 // Do decides a command and records what it leads to. It gives errors for a payload of a wrong shape, and for faults of the program; a refusal
@@ -51,9 +55,8 @@ func (l *Ledger) Do(c es.Command) (es.Answer, error) {
 		}
 	}
 	id := identity{ref: c.Ref, id: c.ID}
-	if first, ok := l.answers[id]; ok {
-		first.Repeated = true
-		return first, nil
+	if last, ok := l.accepted[id]; ok {
+		return es.Answer{Status: es.StatusAccepted, Sequence: last, Repeated: true}, nil
 	}
 	c.Received = l.Now
 	if !c.Deadline.IsZero() && l.Now.After(c.Deadline) {
@@ -80,9 +83,8 @@ func (l *Ledger) Do(c es.Command) (es.Answer, error) {
 			return es.Answer{}, err
 		}
 	}
-	answer := es.Answer{Status: es.StatusAccepted, Sequence: uint64(len(l.Events))}
-	l.answers[id] = answer
-	return answer, nil
+	l.accepted[id] = uint64(len(l.Events))
+	return es.Answer{Status: es.StatusAccepted, Sequence: uint64(len(l.Events))}, nil
 }
 
 func (l *Ledger) decide(c es.Command) ([]es.KeyedEvent, error) {
@@ -103,7 +105,7 @@ func (l *Ledger) record(c es.Command, f es.KeyedEvent) error {
 		return err
 	}
 	e := es.Event{
-		Sequence: uint64(len(l.Events)) + 1, ID: fmt.Sprintf("e%d", len(l.Events)+1), Type: name, Ref: f.Ref, Version: l.World.Version(f.Ref) + 1,
+		Sequence: uint64(len(l.Events)) + 1, ID: "e" + strconv.Itoa(len(l.Events)+1), Type: name, Ref: f.Ref, Version: l.World.Version(f.Ref) + 1,
 		Recorded: l.Now, Effective: f.At(c), Backfill: f.Backfill, Data: data, Body: body,
 		Command: es.Cause{ID: c.ID, Ref: c.Ref, Actor: c.Actor},
 	}

@@ -50,7 +50,7 @@ type Told struct {
 
 // New returns a stage whose engine has the lease. Window bounds the engine's commands under way; 0 means the engine's own bound.
 func New(now time.Time, window int) (*Stage, error) {
-	ledger, err := NewLedger(now)
+	ledger, err := NewLedger(now, events.Registry())
 	if err != nil {
 		return nil, err
 	}
