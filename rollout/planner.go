@@ -57,6 +57,8 @@ type planner struct {
 	half []string
 	// settled holds the rollouts that need no way back any more.
 	settled map[string]bool
+	// written is the last event that its own commands have led to. What it reads MUST show that: else it would plan the same twice.
+	written uint64
 
 	mu   sync.Mutex
 	next summary
@@ -124,24 +126,32 @@ func (p *planner) serve(ctx context.Context, s summary) (summary, error) {
 		}
 		p.half = p.half[1:]
 	}
-	waiting, cancel := context.WithTimeout(ctx, readPatience)
-	defer cancel()
-	if err := p.cfg.Reader.WaitFor(waiting, s.position); err != nil {
-		return s, err
-	}
 	for len(s.takeBack) > 0 {
+		if err := p.await(ctx, s.position); err != nil {
+			return s, err
+		}
 		if err := p.takeBack(ctx, s.takeBack[0]); err != nil {
 			return s, errors.Wrapf(err, "take rollout %s back", s.takeBack[0])
 		}
 		s.takeBack = s.takeBack[1:]
 	}
 	if s.tracks {
+		if err := p.await(ctx, s.position); err != nil {
+			return s, err
+		}
 		if err := p.tracks(ctx); err != nil {
 			return s, err
 		}
 		s.tracks = false
 	}
 	return s, nil
+}
+
+// await waits until the chain shows an event, and all that the planner has written itself.
+func (p *planner) await(ctx context.Context, position uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	return p.cfg.Reader.WaitFor(ctx, max(position, p.written))
 }
 
 // takeBack plans a rollout that takes another one back. Who and why stand in its own record, and in the veto of what it carried.
@@ -163,7 +173,7 @@ func (p *planner) takeBack(ctx context.Context, id string) error {
 		p.settled[id] = true
 		return nil
 	}
-	if err := p.record(ctx, made, nil); err != nil {
+	if err := p.record(ctx, plan.TrackPlan{Plan: made}); err != nil {
 		return err
 	}
 	p.log.Warn("rollout has failed and is taken back", "rollout", id, "by", made.ID, "steps", len(made.Steps), "reason", made.Head.Reason)
@@ -196,40 +206,32 @@ func (p *planner) track(ctx context.Context, t chain.Track) error {
 	if hold != nil {
 		p.log.Debug("a track does not plan", "track", t.Track, "reason", hold.Reason, "waits for", hold.WaitsFor)
 		for _, m := range made.Placed {
-			release := commands.ReleaseMerge{Repository: m.Repository, Branch: m.Branch, Commit: m.Commit, Reason: "what was built of it stands everywhere already"}
+			release := commands.ReleaseMerge{Repository: m.Repository, Branch: m.Branch, Commit: m.Commit, Reason: "what was built of it stands everywhere already, or something newer does"}
 			if err := p.done(ctx, release); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	if err := p.record(ctx, made.Plan, made.Merges); err != nil {
+	if err := p.record(ctx, made); err != nil {
 		return err
 	}
 	p.log.Info("planned for a track", "track", t.Track, "rollout", made.ID, "steps", len(made.Steps), "merges", len(made.Merges))
 	return nil
 }
 
-// record writes a plan down. The merges that it carries are its own as soon as it is begun.
-func (p *planner) record(ctx context.Context, made plan.Plan, merges []chain.Merge) error {
-	parts, err := made.Commands(&made.Ends)
+// record writes a plan down. The merges that it carries are its own before it is one.
+func (p *planner) record(ctx context.Context, made plan.TrackPlan) error {
+	list, err := made.Commands(&made.Ends)
 	if err != nil {
 		return err
 	}
-	for i, part := range parts {
-		if err := p.done(ctx, part); err != nil {
+	for i, payload := range list {
+		if err := p.done(ctx, payload, "not-waiting"); err != nil {
 			if i > 0 {
 				p.half = append(p.half, made.ID)
 			}
 			return err
-		}
-		if i > 0 {
-			continue
-		}
-		for _, m := range merges {
-			if err := p.done(ctx, commands.TakeMerge{Repository: m.Repository, Branch: m.Branch, Commit: m.Commit, Rollout: made.ID}, "not-waiting"); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
@@ -241,6 +243,7 @@ func (p *planner) done(ctx context.Context, payload es.Payload, fine ...string) 
 	if err != nil {
 		return err
 	}
+	p.written = max(p.written, answer.Sequence)
 	if answer.Status == es.StatusAccepted || answer.Status == es.StatusUnchanged {
 		return nil
 	}

@@ -301,7 +301,7 @@ func nowhere(targets []events.Target) string {
 
 // record writes a plan down, and says how it goes on.
 func (a *app) record(ctx context.Context, s *session, p *planFlags, made plan.Plan, confirm *int) error {
-	last, err := s.writePlan(ctx, made, confirm, p.onBehalfOf)
+	last, err := s.writePlan(ctx, plan.TrackPlan{Plan: made}, confirm, p.onBehalfOf)
 	if err != nil {
 		return err
 	}
@@ -310,8 +310,8 @@ func (a *app) record(ctx context.Context, s *session, p *planFlags, made plan.Pl
 	return nil
 }
 
-// writePlan sends the parts of a plan, one after another, and gives the last event.
-func (s *session) writePlan(ctx context.Context, made plan.Plan, confirm *int, onBehalfOf string) (uint64, error) {
+// writePlan writes a plan down, and gives the last event.
+func (s *session) writePlan(ctx context.Context, made plan.TrackPlan, confirm *int, onBehalfOf string) (uint64, error) {
 	parts, err := made.Commands(confirm)
 	if err != nil {
 		return 0, err

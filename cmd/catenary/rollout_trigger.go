@@ -44,14 +44,8 @@ func (a *app) rolloutTriggerCommand() *cobra.Command {
 			if err := a.showRolloutPlan(s, *output, made.Plan); err != nil || dryRun {
 				return err
 			}
-			if _, err := s.writePlan(ctx, made.Plan, nil, onBehalfOf); err != nil {
+			if _, err := s.writePlan(ctx, made, nil, onBehalfOf); err != nil {
 				return err
-			}
-			for _, m := range made.Merges {
-				take := commands.TakeMerge{Repository: m.Repository, Branch: m.Branch, Commit: m.Commit, Rollout: made.ID}
-				if _, err := s.mustDo(ctx, "take merge "+m.Commit, take, onBehalfOf); err != nil {
-					return errors.WithHintf(err, "the rollout is planned; start it with: catenary rollout start %s", shellWord(made.ID))
-				}
 			}
 			last, err := s.mustDo(ctx, "start rollout "+made.ID, commands.StartRollout{ID: made.ID, Reason: reason}, onBehalfOf)
 			var refused *notDone

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"catenary/chain"
 	"catenary/events"
@@ -14,12 +15,15 @@ import (
 type TrackFacts struct {
 	Modules map[string]chain.Module
 	Told    map[events.StepName]events.Version
-	// Merges are those that wait, Builds those that have published something, Published the publications of the track's modules.
+	// Merges are those that wait, and those whose commit stands somewhere; Builds those that have published something, Published the publications
+	// of the track's modules.
 	Merges    []chain.Merge
 	Builds    []chain.Build
 	Published []chain.Published
-	// Rollouts are those that are not final.
+	// Rollouts are those that are not final, and all of the track's own.
 	Rollouts []chain.Rollout
+	// Triggered says that a person asks: what came to nothing before is planned again, also by a track that plans only then.
+	Triggered bool
 }
 
 // Due is what a track has to plan now.
@@ -27,6 +31,10 @@ type Due struct {
 	Targets []events.Target
 	// Merges are those that the rollout carries; it takes them.
 	Merges []chain.Merge
+	// Placed are merges that have nothing to bring. They are given beside the hold that says so.
+	Placed []chain.Merge
+	// Again is the rollout before, if that came to nothing: its tries count.
+	Again string
 }
 
 // NextOf gives what a track has to plan, or why it does not plan: one of the two.
@@ -42,13 +50,37 @@ func NextOf(t chain.Track, f TrackFacts) (Due, *events.Hold) {
 			return hold(events.HoldRollout, "rollout %s to come to its end: it is %s", r.ID, r.State)
 		}
 	}
-	switch t.On {
-	case events.OnMerge:
-		return f.merged(t)
-	case events.OnPublication:
-		return f.published(t)
+	var due Due
+	var held *events.Hold
+	switch {
+	case t.On == events.OnMerge:
+		due, held = f.merged(t)
+	case t.On == events.OnPublication, f.Triggered:
+		due, held = f.published(t)
+	default:
+		return hold(events.HoldManual, "somebody to plan")
 	}
-	return hold(events.HoldManual, "somebody to plan")
+	if held != nil {
+		return due, held
+	}
+	if last, came := f.last(t); came && last.State != chain.RolloutFinished {
+		if !f.Triggered && equalTargets(last.Builds, due.Targets) {
+			return hold(events.HoldRollout, "something newer, or somebody to trigger it: rollout %s carried the same and was %s", last.ID, last.State)
+		}
+		due.Again = last.ID
+	}
+	return due, nil
+}
+
+// last gives the rollout of the track that ended last. One whose plan was never closed has come to nothing by itself: it says nothing of what
+// it was to carry.
+func (f TrackFacts) last(t chain.Track) (last chain.Rollout, found bool) {
+	for _, r := range f.Rollouts {
+		if r.Track == t.Track && !r.Stands() && r.Digest != "" && (!found || r.Times.Ended.After(last.Times.Ended)) {
+			last, found = r, true
+		}
+	}
+	return last, found
 }
 
 // inTheWay says whether a rollout that is none of the track's moves one of its modules: two at once would each find that the other has moved on.
@@ -102,7 +134,10 @@ func (f TrackFacts) differs(t events.Target) bool {
 
 // merged gives the next batch of merges, with what was built of it.
 func (f TrackFacts) merged(t chain.Track) (Due, *events.Hold) {
-	batch := f.batch(t)
+	batch, behind := f.ahead(f.batch(t), t)
+	if len(batch) == 0 && len(behind) > 0 {
+		return Due{Placed: behind}, &events.Hold{Reason: events.HoldNothingNew, WaitsFor: "a merge that is newer than what stands"}
+	}
 	if len(batch) == 0 {
 		return Due{}, &events.Hold{Reason: events.HoldNothingNew, WaitsFor: "a merge"}
 	}
@@ -149,6 +184,41 @@ func (f TrackFacts) batch(t chain.Track) []chain.Merge {
 		return waiting[:at]
 	}
 	return waiting
+}
+
+// ahead parts merges that bring something from those behind what stands: a merge that was heard of late is contained in one that came after it,
+// and carrying it would lead back. One that goes with a newer merge of its repository is no reason to go back either.
+func (f TrackFacts) ahead(batch []chain.Merge, t chain.Track) (ahead, behind []chain.Merge) {
+	newest, standing := map[string]time.Time{}, f.standing(t)
+	for _, m := range batch {
+		newest[m.Repository] = m.Merged // oldest first
+	}
+	for _, m := range batch {
+		if stands, ok := standing[m.Repository]; ok && newest[m.Repository].Before(stands) {
+			behind = append(behind, m)
+		} else {
+			ahead = append(ahead, m)
+		}
+	}
+	return ahead, behind
+}
+
+// standing gives, of each repository, when the newest merge came onto its branch that one of the track's modules stands at.
+func (f TrackFacts) standing(t chain.Track) map[string]time.Time {
+	type commit struct{ repository, commit string }
+	told := map[commit]bool{}
+	for n, v := range f.Told {
+		if v.Commit != "" && slices.Contains(t.Modules, n.Module) {
+			told[commit{f.Modules[n.Module].Repository, v.Commit}] = true
+		}
+	}
+	list := map[string]time.Time{}
+	for _, m := range f.Merges {
+		if told[commit{m.Repository, m.Commit}] && m.Merged.After(list[m.Repository]) {
+			list[m.Repository] = m.Merged
+		}
+	}
+	return list
 }
 
 // built gives the newest build of a module that has published at a merge's commit.

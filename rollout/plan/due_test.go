@@ -1,11 +1,14 @@
 package plan_test
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"catenary/chain"
+	"catenary/commands"
 	"catenary/events"
 	"catenary/rollout/plan"
 )
@@ -22,12 +25,27 @@ func TestWhatATrackPlans(t *testing.T) {
 	published := func(version string, hour int, veto *chain.Veto) chain.Published {
 		return chain.Published{Reference: pkg("shop", version).Reference, Module: "shop", At: noon.Add(time.Duration(hour) * time.Hour), Vetoed: veto}
 	}
+	placed := func(commit string, hour int) chain.Merge {
+		m := merge(commit, hour, false)
+		m.Waiting, m.Placed = "", noon
+		return m
+	}
+	ended := func(id, state, build, digest string, hour int) chain.Rollout {
+		return chain.Rollout{
+			ID: id, Track: "shops", State: state, Digest: digest, Builds: []events.Target{{Module: "shop", Version: pkg("shop", build)}},
+			Times: chain.Times{Ended: noon.Add(time.Duration(hour) * time.Hour)},
+		}
+	}
 	base := fleet()
 	for name, c := range map[string]struct {
-		on      string
-		facts   plan.TrackFacts
+		on    string
+		facts plan.TrackFacts
+		// stands is the commit that stands of the module.
+		stands  string
 		targets string
 		merges  string
+		again   string
+		placed  string
 		hold    string
 	}{
 		"by hand": {on: events.OnManual, hold: "manual"},
@@ -41,6 +59,29 @@ func TestWhatATrackPlans(t *testing.T) {
 				{ID: "r3", State: chain.RolloutPlanned, Reverts: "r0", Builds: []events.Target{{Module: "shop"}}},
 			},
 		}, hold: "rollout: rollout r3 to come to its end: it is planned"},
+		"what came to nothing is not planned again": {on: events.OnMerge, facts: plan.TrackFacts{
+			Merges: []chain.Merge{merge("c1", 1, false)}, Builds: []chain.Build{build("b1", "c1")}, Rollouts: []chain.Rollout{ended("r1", chain.RolloutFailed, "b1", "digest", 1)},
+		}, hold: "rollout: something newer, or somebody to trigger it: rollout r1 carried the same and was failed"},
+		"unless somebody asks": {on: events.OnMerge, facts: plan.TrackFacts{
+			Merges: []chain.Merge{merge("c1", 1, false)}, Builds: []chain.Build{build("b1", "c1")}, Rollouts: []chain.Rollout{ended("r1", chain.RolloutFailed, "b1", "digest", 1)}, Triggered: true,
+		}, targets: "shop@b1", merges: "c1", again: "r1"},
+		"half a plan was none": {on: events.OnMerge, facts: plan.TrackFacts{
+			Merges: []chain.Merge{merge("c1", 1, false)}, Builds: []chain.Build{build("b1", "c1")}, Rollouts: []chain.Rollout{
+				ended("r1", chain.RolloutFinished, "b0", "digest", 1), ended("r2", chain.RolloutAborted, "b1", "", 2),
+			},
+		}, targets: "shop@b1", merges: "c1"},
+		"by hand, and somebody asks": {on: events.OnManual, facts: plan.TrackFacts{
+			Published: []chain.Published{published("r2", 2, nil)}, Triggered: true,
+		}, targets: "shop@r2"},
+		"a merge heard of late leads back to nothing": {on: events.OnMerge, stands: "c2", facts: plan.TrackFacts{
+			Merges: []chain.Merge{merge("c1", 1, false), placed("c2", 2)}, Builds: []chain.Build{build("b1", "c1"), build("b2", "c2")},
+		}, placed: "c1", hold: "nothing-new: a merge that is newer than what stands"},
+		"unless what came after it was taken back": {on: events.OnMerge, stands: "c0", facts: plan.TrackFacts{
+			Merges: []chain.Merge{merge("c1", 1, false), placed("c2", 2)}, Builds: []chain.Build{build("b1", "c1"), build("b2", "c2")},
+		}, targets: "shop@b1", merges: "c1"},
+		"it goes with a newer one": {on: events.OnMerge, stands: "c2", facts: plan.TrackFacts{
+			Merges: []chain.Merge{merge("c1", 1, false), placed("c2", 2), merge("c3", 3, false)}, Builds: []chain.Build{build("b1", "c1"), build("b3", "c3")},
+		}, targets: "shop@b3", merges: "c1 c3"},
 		"no merge": {on: events.OnMerge, facts: plan.TrackFacts{
 			Merges: []chain.Merge{{Repository: "git/shop", Commit: "c0"}, {Repository: "git/other", Commit: "c1", Waiting: "x"}},
 		}, hold: "nothing-new"},
@@ -61,20 +102,68 @@ func TestWhatATrackPlans(t *testing.T) {
 		"it stands already":      {on: events.OnPublication, facts: plan.TrackFacts{Published: []chain.Published{published("r1", 1, nil)}}, hold: "nothing-new"},
 	} {
 		c.facts.Modules, c.facts.Told = base.Modules, base.Told
+		if c.stands != "" {
+			c.facts.Told = map[events.StepName]events.Version{{Node: "n1", Module: "shop"}: {Reference: pkg("shop", "x").Reference, Commit: c.stands}}
+		}
 		due, hold := plan.NextOf(chain.Track{Track: "shops", Modules: []string{"shop"}, On: c.on}, c.facts)
-		var targets, merges []string
+		var targets, merges, behind []string
 		for _, target := range due.Targets {
 			targets = append(targets, target.Version.String())
 		}
 		for _, m := range due.Merges {
 			merges = append(merges, m.Commit)
 		}
+		for _, m := range due.Placed {
+			behind = append(behind, m.Commit)
+		}
 		said := ""
 		if hold != nil {
 			said = hold.Reason + ": " + hold.WaitsFor
 		}
-		if strings.Join(targets, " ") != c.targets || strings.Join(merges, " ") != c.merges || !strings.HasPrefix(said, c.hold) || (hold == nil) != (c.hold == "") {
-			t.Errorf("%s: targets %v, merges %v, hold %q", name, targets, merges, said)
+		if strings.Join(targets, " ") != c.targets || strings.Join(merges, " ") != c.merges || strings.Join(behind, " ") != c.placed || due.Again != c.again || !strings.HasPrefix(said, c.hold) || (hold == nil) != (c.hold == "") {
+			t.Errorf("%s: targets %v, merges %v, placed %v, again %q, hold %q", name, targets, merges, behind, due.Again, said)
+		}
+	}
+}
+
+// TestMergesAreTakenBeforeAPlanIsOne demands that a rollout has its merges before its plan is closed.
+func TestMergesAreTakenBeforeAPlanIsOne(t *testing.T) {
+	t.Parallel()
+	step := func(node string) events.PlannedStep {
+		return events.PlannedStep{Tier: "all", StepName: events.StepName{Node: node, Module: "shop"}}
+	}
+	many := make([]events.PlannedStep, commands.MaxPartSteps+1)
+	for i := range many {
+		many[i] = step("n" + strconv.Itoa(i))
+	}
+	merges := []chain.Merge{{Repository: "git/shop", Branch: "main", Commit: "c1"}, {Repository: "git/shop", Branch: "main", Commit: "c2"}}
+	for name, c := range map[string]struct {
+		steps  []events.PlannedStep
+		merges []chain.Merge
+		want   string
+	}{
+		"nothing":             {merges: merges},
+		"no merges":           {steps: many[:1], want: "1:1 closed"},
+		"one part":            {steps: many[:1], merges: merges, want: "1:1, take c1, take c2, 2:0 closed"},
+		"two parts":           {steps: many, merges: merges[:1], want: "1:250, take c1, 2:1 closed"},
+		"two without a merge": {steps: many, want: "1:250, 2:1 closed"},
+	} {
+		list, err := plan.TrackPlan{Plan: plan.Plan{ID: "r1", Steps: c.steps}, Merges: c.merges}.Commands(nil)
+		var said []string
+		for _, p := range list {
+			switch p := p.(type) {
+			case commands.PlanRollout:
+				text := fmt.Sprintf("%d:%d", p.Part, len(p.Steps))
+				if p.Digest != "" && p.Count == len(c.steps) {
+					text += " closed"
+				}
+				said = append(said, text)
+			case commands.TakeMerge:
+				said = append(said, "take "+p.Commit)
+			}
+		}
+		if got := strings.Join(said, ", "); got != c.want || err != nil {
+			t.Errorf("%s: %s (%v), want %s", name, got, err, c.want)
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/cockroachdb/errors"
 
 	"catenary/chain"
+	"catenary/commands"
+	"catenary/es"
 	"catenary/events"
 )
 
@@ -24,8 +26,32 @@ type Asked struct {
 type TrackPlan struct {
 	Plan
 	Merges []chain.Merge
-	// Placed are merges of which all that was built stands everywhere already. They are given beside the hold that says so.
+	// Placed are merges that have nothing to bring: all that was built of them stands everywhere already. They are given beside the hold that says so.
 	Placed []chain.Merge
+}
+
+// Commands gives the commands that write the plan down, in order. The merges are taken before the plan is closed: a sender that dies on the way
+// leaves half a plan, which is none, and never a rollout whose merges do not know of it.
+func (p TrackPlan) Commands(confirm *int) ([]es.Payload, error) {
+	parts, err := p.Plan.Commands(confirm)
+	if err != nil || len(parts) == 0 {
+		return nil, err
+	}
+	last := parts[len(parts)-1]
+	if len(parts) == 1 && len(p.Merges) > 0 {
+		first := last
+		first.Digest, first.Count, first.Confirm = "", 0, nil
+		last.Part, last.Head, last.Steps = 2, nil, nil
+		parts = []commands.PlanRollout{first, last}
+	}
+	list := make([]es.Payload, 0, len(parts)+len(p.Merges))
+	for _, part := range parts[:len(parts)-1] {
+		list = append(list, part)
+	}
+	for _, m := range p.Merges {
+		list = append(list, commands.TakeMerge{Repository: m.Repository, Branch: m.Branch, Commit: m.Commit, Rollout: p.ID})
+	}
+	return append(list, last), nil
 }
 
 // ForTrack gives the plan that a track has to make, or why it does not plan: one of the two. It gives the errors of [chain.List], of [chain.Get]
@@ -35,32 +61,21 @@ func ForTrack(ctx context.Context, r *chain.Reader, t chain.Track, a Asked) (Tra
 	if err != nil {
 		return TrackPlan{}, nil, err
 	}
-	if a.ByPerson && t.On == events.OnManual {
-		t.On = events.OnPublication
-	}
-	of, ended, err := readTrack(ctx, r, t, facts)
+	of, err := readTrack(ctx, r, t, facts, a)
 	if err != nil {
 		return TrackPlan{}, nil, err
 	}
 	due, hold := NextOf(t, of)
 	if hold != nil {
-		return TrackPlan{}, hold, nil
-	}
-	last, again := newest(ended)
-	if again && !a.ByPerson && last.State != chain.RolloutFinished && equalTargets(last.Builds, due.Targets) {
-		return TrackPlan{}, &events.Hold{Reason: events.HoldRollout, WaitsFor: fmt.Sprintf(
-			"something newer, or somebody to trigger it: rollout %s carried the same and was %s", last.ID, last.State)}, nil
+		return TrackPlan{Placed: due.Placed}, hold, nil
 	}
 	strategy, err := chain.Get(ctx, r, chain.Strategies, t.Strategy)
 	if err != nil {
 		return TrackPlan{}, nil, err
 	}
-	q := Request{ID: NewID(a.Now), StrategyName: t.Strategy, Track: t.Track, Targets: due.Targets, Now: a.Now, Reason: a.Reason}
-	if q.Strategy, err = events.ParseStrategy(strategy.Value.Strategy); err != nil {
+	parsed, err := events.ParseStrategy(strategy.Value.Strategy)
+	if err != nil {
 		return TrackPlan{}, nil, errors.Wrapf(err, "strategy %s", t.Strategy)
-	}
-	if q.Reason == "" {
-		q.Reason = reasonOf(t, due)
 	}
 	var modules []string
 	for _, target := range due.Targets {
@@ -72,12 +87,21 @@ func ForTrack(ctx context.Context, r *chain.Reader, t chain.Track, a Asked) (Tra
 	if facts, err = facts.WithCommits(ctx, r, modules...); err != nil {
 		return TrackPlan{}, nil, err
 	}
-	if again && last.State != chain.RolloutFinished {
-		if err := facts.TriedBefore(ctx, r, last.ID); err != nil {
+	if due.Again != "" {
+		if err := facts.TriedBefore(ctx, r, due.Again); err != nil {
 			return TrackPlan{}, nil, err
 		}
 	}
-	made, err := Make(facts, q)
+	return Carry(facts, t, due, parsed, a)
+}
+
+// Carry gives the plan for what a track has due, or why nothing can be planned for it: one of the two. It gives the errors of [Make].
+func Carry(f Facts, t chain.Track, due Due, strategy events.Strategy, a Asked) (TrackPlan, *events.Hold, error) {
+	q := Request{ID: NewID(a.Now), Strategy: strategy, StrategyName: t.Strategy, Track: t.Track, Targets: due.Targets, Now: a.Now, Reason: a.Reason}
+	if q.Reason == "" {
+		q.Reason = reasonOf(t, due)
+	}
+	made, err := Make(f, q)
 	var missing *MissingError
 	switch {
 	case errors.As(err, &missing):
@@ -85,21 +109,22 @@ func ForTrack(ctx context.Context, r *chain.Reader, t chain.Track, a Asked) (Tra
 	case err != nil:
 		return TrackPlan{}, nil, err
 	case len(made.Steps) == 0:
-		return nothingOf(made, due)
+		placed, hold := nothingOf(made, due)
+		return placed, hold, nil
 	}
 	return TrackPlan{Plan: made, Merges: due.Merges}, nil, nil
 }
 
 // nothingOf says why a plan has no steps.
-func nothingOf(made Plan, due Due) (TrackPlan, *events.Hold, error) {
+func nothingOf(made Plan, due Due) (TrackPlan, *events.Hold) {
 	if len(made.LeftOut) == 0 {
-		return TrackPlan{Placed: due.Merges}, &events.Hold{Reason: events.HoldNothingNew, WaitsFor: "something that stands nowhere yet"}, nil
+		return TrackPlan{Placed: due.Merges}, &events.Hold{Reason: events.HoldNothingNew, WaitsFor: "something that stands nowhere yet"}
 	}
 	first := made.LeftOut[0]
 	return TrackPlan{}, &events.Hold{
 		Reason: first.Reason, Count: len(made.LeftOut), Until: first.Until,
 		WaitsFor: fmt.Sprintf("what keeps %s, and %d in all, as they are: %s", first.StepName, len(made.LeftOut), first.Why),
-	}, nil
+	}
 }
 
 func reasonOf(t chain.Track, due Due) string {
@@ -113,49 +138,45 @@ func reasonOf(t chain.Track, due Due) string {
 	}
 }
 
-// readTrack gives what a track decides on, and its rollouts that are final.
-func readTrack(ctx context.Context, r *chain.Reader, t chain.Track, f Facts) (TrackFacts, []chain.Rollout, error) {
-	of := TrackFacts{Modules: f.Modules, Told: f.Told}
-	var ended []chain.Rollout
+// readTrack gives what a track decides on.
+func readTrack(ctx context.Context, r *chain.Reader, t chain.Track, f Facts, a Asked) (TrackFacts, error) {
+	of := TrackFacts{Modules: f.Modules, Told: f.Told, Triggered: a.ByPerson}
 	err := each(ctx, r, chain.Rollouts, chain.Query{All: true}, func(o chain.Rollout) {
-		switch {
-		case o.Stands():
+		if o.Stands() || o.Track == t.Track {
 			of.Rollouts = append(of.Rollouts, o)
-		case o.Track == t.Track:
-			ended = append(ended, o)
 		}
 	})
 	if err != nil {
-		return of, nil, err
+		return of, err
 	}
 	if t.On == events.OnMerge {
-		if err := each(ctx, r, chain.Merges, chain.Query{}, func(m chain.Merge) { of.Merges = append(of.Merges, m) }); err != nil {
-			return of, nil, err
+		stand, waiting := map[string]bool{}, false
+		for n, v := range f.Told {
+			if slices.Contains(t.Modules, n.Module) {
+				stand[v.Commit] = true
+			}
 		}
-		if len(of.Merges) == 0 {
-			return of, ended, nil
+		err := each(ctx, r, chain.Merges, chain.Query{All: true}, func(m chain.Merge) {
+			if waiting = waiting || m.Stands(); m.Stands() || stand[m.Commit] {
+				of.Merges = append(of.Merges, m)
+			}
+		})
+		if err != nil || !waiting {
+			return of, err
 		}
-		err := each(ctx, r, chain.Builds, chain.Query{All: true}, func(b chain.Build) {
+		err = each(ctx, r, chain.Builds, chain.Query{All: true}, func(b chain.Build) {
 			if b.Published != nil {
 				of.Builds = append(of.Builds, b)
 			}
 		})
-		return of, ended, err
+		return of, err
 	}
 	err = each(ctx, r, chain.Publications, chain.Query{All: true}, func(p chain.Published) {
 		if slices.Contains(t.Modules, p.Module) {
 			of.Published = append(of.Published, p)
 		}
 	})
-	return of, ended, err
-}
-
-// newest gives the rollout that ended last.
-func newest(list []chain.Rollout) (chain.Rollout, bool) {
-	if len(list) == 0 {
-		return chain.Rollout{}, false
-	}
-	return slices.MaxFunc(list, func(a, b chain.Rollout) int { return a.Times.Ended.Compare(b.Times.Ended) }), true
+	return of, err
 }
 
 func equalTargets(a, b []events.Target) bool {
