@@ -160,7 +160,7 @@ func (e *Engine) lead(ctx context.Context) {
 		r.parts.Go(func() { e.cfg.Leads(r.ctx) })
 	}
 	if e.cfg.Reader != nil {
-		r.plans = newPlanner(e.cfg, e.client, r.fence, e.state.HalfPlanned())
+		r.plans = newPlanner(e.cfg, e.client, r.fence)
 		r.parts.Go(func() { r.plans.run(r.ctx) })
 	}
 	e.planned = time.Time{}
@@ -224,12 +224,12 @@ func (e *Engine) summarise(now time.Time) {
 	if e.reign.plans == nil {
 		return
 	}
-	s := summary{position: e.state.Position(), takeBack: e.state.ToTakeBack()}
+	s := summary{position: e.state.Position(), takeBack: e.state.ToTakeBack(), half: e.state.HalfPlanned()}
 	s.tracks = e.state.ToPlan() || e.state.PlansByItself() && now.Sub(e.planned) >= planInterval
 	if s.tracks {
 		e.planned = now
 	}
-	if s.tracks || len(s.takeBack) > 0 {
+	if !s.none() {
 		e.reign.plans.tell(s)
 	}
 	if e.state.PlansByItself() {

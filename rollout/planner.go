@@ -16,6 +16,7 @@ import (
 	"catenary/es/dispatch"
 	"catenary/events"
 	"catenary/rollout/plan"
+	"catenary/rollout/walk"
 )
 
 // summary says what the planner may have to do. Summaries are merged until it gets to them.
@@ -26,10 +27,14 @@ type summary struct {
 	tracks bool
 	// takeBack lists the rollouts that are to be taken back.
 	takeBack []string
+	// half lists the plans that were begun and not closed, as of the position.
+	half []walk.HalfPlan
 }
 
 func (s summary) merged(o summary) summary {
-	s.position = max(s.position, o.position)
+	if o.position >= s.position {
+		s.position, s.half = o.position, o.half
+	}
 	s.tracks = s.tracks || o.tracks
 	for _, id := range o.takeBack {
 		if !slices.Contains(s.takeBack, id) {
@@ -39,7 +44,7 @@ func (s summary) merged(o summary) summary {
 	return s
 }
 
-func (s summary) none() bool { return !s.tracks && len(s.takeBack) == 0 }
+func (s summary) none() bool { return !s.tracks && len(s.takeBack) == 0 && len(s.half) == 0 }
 
 // Waits between two tries of the planner.
 const (
@@ -53,10 +58,12 @@ type planner struct {
 	log    *slog.Logger
 	client *commands.Client
 	fence  uint64
-	// half lists rollouts whose plan was begun by an engine, and will not be ended: each is given up first.
-	half []string
+	// closed holds the rollouts whose plan it has written down to the end.
+	closed map[string]bool
 	// settled holds the rollouts that need no way back any more.
 	settled map[string]bool
+	// held says until when those are left alone that can't be taken back yet.
+	held map[string]time.Time
 	// written is the last event that its own commands have led to. What it reads MUST show that: else it would plan the same twice.
 	written uint64
 
@@ -65,9 +72,9 @@ type planner struct {
 	wake chan struct{}
 }
 
-func newPlanner(c Config, client *commands.Client, fence uint64, half []string) *planner {
+func newPlanner(c Config, client *commands.Client, fence uint64) *planner {
 	return &planner{
-		cfg: c, log: c.Logger.With("part", "planner"), client: client.Within(commandPatience), fence: fence, half: half, settled: map[string]bool{},
+		cfg: c, log: c.Logger.With("part", "planner"), client: client.Within(commandPatience), fence: fence, closed: map[string]bool{}, settled: map[string]bool{}, held: map[string]time.Time{},
 		wake: make(chan struct{}, 1),
 	}
 }
@@ -120,11 +127,11 @@ const readPatience = 30 * time.Second
 
 // serve does what a summary says, and gives what of it is left when that fails.
 func (p *planner) serve(ctx context.Context, s summary) (summary, error) {
-	for len(p.half) > 0 {
-		if err := p.done(ctx, commands.AbortRollout{ID: p.half[0], Reason: "its plan was not written down to the end"}, "rollout-final", "unknown-rollout"); err != nil {
+	for len(s.half) > 0 {
+		if err := p.giveUp(ctx, s.half[0]); err != nil {
 			return s, err
 		}
-		p.half = p.half[1:]
+		s.half = s.half[1:]
 	}
 	for len(s.takeBack) > 0 {
 		if err := p.await(ctx, s.position); err != nil {
@@ -147,6 +154,20 @@ func (p *planner) serve(ctx context.Context, s summary) (summary, error) {
 	return s, nil
 }
 
+// giveUp gives up a plan that nobody writes down to its end: the planner writes one after another, and this is none of those it has closed. One
+// that has gone on since it was seen is left alone.
+func (p *planner) giveUp(ctx context.Context, half walk.HalfPlan) error {
+	if p.closed[half.Rollout] {
+		return nil
+	}
+	abort := commands.AbortRollout{ID: half.Rollout, Reason: "its plan was not written down to the end"}
+	answer, err := p.send(ctx, abort, &half.Version)
+	if err == nil && answer.Status != es.StatusConflict {
+		err = refusal(abort, answer, "rollout-final")
+	}
+	return err
+}
+
 // await waits until the chain shows an event, and all that the planner has written itself.
 func (p *planner) await(ctx context.Context, position uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
@@ -156,7 +177,7 @@ func (p *planner) await(ctx context.Context, position uint64) error {
 
 // takeBack plans a rollout that takes another one back. Who and why stand in its own record, and in the veto of what it carried.
 func (p *planner) takeBack(ctx context.Context, id string) error {
-	if p.settled[id] {
+	if p.settled[id] || p.cfg.Now().Before(p.held[id]) {
 		return nil
 	}
 	made, err := plan.Back(ctx, p.cfg.Reader, id, p.cfg.Now().UTC())
@@ -167,6 +188,11 @@ func (p *planner) takeBack(ctx context.Context, id string) error {
 		return nil
 	case err != nil:
 		return err
+	}
+	if len(made.Steps) == 0 && made.Held() {
+		p.log.Info("nothing can be taken back yet", "rollout", id, "reason", made.LeftOut[0].Why)
+		p.held[id] = p.cfg.Now().Add(planInterval)
+		return nil
 	}
 	if len(made.Steps) == 0 {
 		p.log.Info("nothing to take back: all places have gone on", "rollout", id)
@@ -187,15 +213,16 @@ func (p *planner) tracks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var failed error
 	for _, e := range page.Entries {
 		if e.Value.On == events.OnManual {
 			continue
 		}
-		if err := p.track(ctx, e.Value); err != nil {
-			return errors.Wrapf(err, "track %s", e.Value.Track)
+		if err := p.track(ctx, e.Value); err != nil { // the others plan all the same
+			failed = errors.CombineErrors(failed, errors.Wrapf(err, "track %s", e.Value.Track))
 		}
 	}
-	return nil
+	return failed
 }
 
 func (p *planner) track(ctx context.Context, t chain.Track) error {
@@ -226,24 +253,34 @@ func (p *planner) record(ctx context.Context, made plan.TrackPlan) error {
 	if err != nil {
 		return err
 	}
-	for i, payload := range list {
+	for _, payload := range list {
 		if err := p.done(ctx, payload, "not-waiting"); err != nil {
-			if i > 0 {
-				p.half = append(p.half, made.ID)
-			}
-			return err
+			return err // what is written of it is half a plan, which is given up
 		}
 	}
+	p.closed[made.ID] = true
 	return nil
 }
 
 // done sends a command and demands that it is done, or refused for one of some reasons.
 func (p *planner) done(ctx context.Context, payload es.Payload, fine ...string) error {
-	answer, err := p.client.Send(ctx, payload, dispatch.Options{Fence: p.fence})
+	answer, err := p.send(ctx, payload, nil)
 	if err != nil {
 		return err
 	}
+	return refusal(payload, answer, fine...)
+}
+
+// send sends a command. What got no answer is not done any more by the time that is known: a part of a plan that came later would be half of one,
+// which nobody has seen begin.
+func (p *planner) send(ctx context.Context, payload es.Payload, expected *uint64) (es.Answer, error) {
+	answer, err := p.client.Send(ctx, payload, dispatch.Options{Fence: p.fence, Expected: expected, Deadline: p.cfg.Now().Add(commandTerm)})
 	p.written = max(p.written, answer.Sequence)
+	return answer, err
+}
+
+// refusal gives an error for what was neither done nor refused for one of some reasons.
+func refusal(payload es.Payload, answer es.Answer, fine ...string) error {
 	if answer.Status == es.StatusAccepted || answer.Status == es.StatusUnchanged {
 		return nil
 	}

@@ -107,7 +107,27 @@ func (f TrackFacts) published(t chain.Track) (Due, *events.Hold) {
 	if len(due.Targets) == 0 {
 		return Due{}, &events.Hold{Reason: events.HoldNothingNew, WaitsFor: "a publication that stands nowhere yet"}
 	}
+	due.Targets = f.together(due.Targets)
 	return due, nil
+}
+
+// together leaves one commit of each repository, the one that something was published of last: a rollout carries no two. The rest goes next.
+func (f TrackFacts) together(targets []events.Target) []events.Target {
+	newest := map[string]chain.Published{}
+	of := func(t events.Target) chain.Published {
+		at := slices.IndexFunc(f.Published, func(p chain.Published) bool { return p.Module == t.Module && p.Reference.Equal(t.Reference) })
+		return f.Published[at]
+	}
+	for _, t := range targets {
+		repository := f.Modules[t.Module].Repository
+		if p := of(t); t.Commit != "" && repository != "" && !p.At.Before(newest[repository].At) {
+			newest[repository] = p
+		}
+	}
+	return slices.DeleteFunc(targets, func(t events.Target) bool {
+		last, fixed := newest[f.Modules[t.Module].Repository]
+		return fixed && t.Commit != "" && t.Commit != last.Commit
+	})
 }
 
 // newest gives the newest publication of a module that is not vetoed.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,6 +90,11 @@ type LeftOut struct {
 	Why    string `json:"why"`
 	// Until is when that ends, if it is known.
 	Until time.Time `json:"until,omitzero"`
+}
+
+// Held says whether some change is left out only for a time: a freeze ends and a veto is lifted.
+func (p Plan) Held() bool {
+	return slices.ContainsFunc(p.LeftOut, func(l LeftOut) bool { return l.Reason == LeftFrozen || l.Reason == LeftVetoed })
 }
 
 // Missing is something that shall run and is not recorded as published.

@@ -249,11 +249,16 @@ func (f Facts) TriedBefore(ctx context.Context, r *chain.Reader, rollouts ...str
 		if err != nil {
 			return err
 		}
-		for _, s := range whole.All {
-			if s.Tried > 0 && s.Outcome != events.StepDone {
-				f.Tried[Change{StepName: events.StepName{Node: s.Node, Module: s.Module}, To: to(s.After)}] = s.Tried
-			}
-		}
+		f.TriedIn(whole)
 	}
 	return nil
+}
+
+// TriedIn adds how often changes have failed in a rollout that was read.
+func (f Facts) TriedIn(whole chain.WholeRollout) {
+	for _, s := range whole.All {
+		if s.Tried > 0 && s.Outcome != events.StepDone {
+			f.Tried[Change{StepName: events.StepName{Node: s.Node, Module: s.Module}, To: to(s.After)}] = s.Tried
+		}
+	}
 }

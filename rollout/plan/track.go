@@ -20,6 +20,8 @@ type Asked struct {
 	// By a person: a track that plans only when somebody asks does, and what came to nothing before is planned again.
 	ByPerson bool
 	Reason   string
+	// ID is that of the rollout. Empty means a new one.
+	ID string
 }
 
 // TrackPlan is the plan of a track, and the merges that it carries.
@@ -97,7 +99,10 @@ func ForTrack(ctx context.Context, r *chain.Reader, t chain.Track, a Asked) (Tra
 
 // Carry gives the plan for what a track has due, or why nothing can be planned for it: one of the two. It gives the errors of [Make].
 func Carry(f Facts, t chain.Track, due Due, strategy events.Strategy, a Asked) (TrackPlan, *events.Hold, error) {
-	q := Request{ID: NewID(a.Now), Strategy: strategy, StrategyName: t.Strategy, Track: t.Track, Targets: due.Targets, Now: a.Now, Reason: a.Reason}
+	if a.ID == "" {
+		a.ID = NewID(a.Now)
+	}
+	q := Request{ID: a.ID, Strategy: strategy, StrategyName: t.Strategy, Track: t.Track, Targets: due.Targets, Now: a.Now, Reason: a.Reason}
 	if q.Reason == "" {
 		q.Reason = reasonOf(t, due)
 	}

@@ -65,6 +65,9 @@ func (l *Ledger) Do(c es.Command) (es.Answer, error) {
 	if c.Fence != 0 && l.World.Fenced(c.Fence) {
 		return es.Answer{Status: es.StatusFenced, Error: &es.AnswerError{Code: "fenced"}}, nil
 	}
+	if c.Expected != nil && *c.Expected != l.World.Version(c.Ref) {
+		return es.Answer{Status: es.StatusConflict, Error: &es.AnswerError{Code: "version"}}, nil
+	}
 	facts, err := l.decide(c)
 	var refusal *es.Refusal
 	switch {

@@ -26,7 +26,7 @@ func (s *State) foldRollout(e es.Event, fact events.Rollout) error {
 	if !ok {
 		return s.foldFinal(id, fact)
 	}
-	r.dirty = true
+	r.dirty, r.version = true, e.Version
 	if _, blocked := fact.(events.RolloutBlocked); !blocked {
 		r.moved, r.said = e.Recorded.UnixNano(), ""
 	}
@@ -105,7 +105,7 @@ func (s *State) begin(e es.Event, f events.RolloutPlanning) error {
 		return err
 	}
 	r := &rollout{
-		id: f.ID, auto: s.engines[e.Command.Actor], rollback: parsed.Rollback == events.RollbackAutomatic, reverts: f.Reverts,
+		id: f.ID, version: e.Version, auto: s.engines[e.Command.Actor], rollback: parsed.Rollback == events.RollbackAutomatic, reverts: f.Reverts,
 		steps: map[events.StepName]*step{}, moved: e.Recorded.UnixNano(),
 	}
 	for i, t := range ordered {

@@ -54,6 +54,8 @@ func phaseOf(outcome string) (phase, bool) {
 type rollout struct {
 	id     string
 	status status
+	// version is how many events it has.
+	version uint64
 	// auto says that an engine planned it.
 	auto bool
 	// rollback says that it goes back by itself when it fails, reverts which rollout it takes back itself.

@@ -208,12 +208,19 @@ func (s *State) ToTakeBack() []string {
 	return slices.Sorted(maps.Keys(s.failed))
 }
 
-// HalfPlanned lists the rollouts that an engine has begun to write down, and not ended.
-func (s *State) HalfPlanned() []string {
-	var list []string
+// HalfPlan is a plan that an engine has begun to write down, and not closed.
+type HalfPlan struct {
+	Rollout string
+	// Version is how many events the rollout has. Whoever gives it up MUST do so at that version: the rest of the plan may be under way.
+	Version uint64
+}
+
+// HalfPlanned lists the plans that an engine has begun to write down, and not closed.
+func (s *State) HalfPlanned() []HalfPlan {
+	var list []HalfPlan
 	for _, r := range s.order {
 		if r.status == planning && r.auto {
-			list = append(list, r.id)
+			list = append(list, HalfPlan{Rollout: r.id, Version: r.version})
 		}
 	}
 	return list
