@@ -70,6 +70,9 @@ func TestWhatATrackPlans(t *testing.T) {
 				ended("r1", chain.RolloutFinished, "b0", "digest", 1), ended("r2", chain.RolloutAborted, "b1", "", 2),
 			},
 		}, targets: "shop@b1", merges: "c1"},
+		"what has finished and carried the same is looked at": {on: events.OnMerge, facts: plan.TrackFacts{
+			Merges: []chain.Merge{merge("c1", 1, false)}, Builds: []chain.Build{build("b1", "c1")}, Rollouts: []chain.Rollout{ended("r1", chain.RolloutFinished, "b1", "digest", 1)},
+		}, targets: "shop@b1", merges: "c1", again: "r1"},
 		"by hand, and somebody asks": {on: events.OnManual, facts: plan.TrackFacts{
 			Published: []chain.Published{published("r2", 2, nil)}, Triggered: true,
 		}, targets: "shop@r2"},
@@ -122,6 +125,42 @@ func TestWhatATrackPlans(t *testing.T) {
 		}
 		if strings.Join(targets, " ") != c.targets || strings.Join(merges, " ") != c.merges || strings.Join(behind, " ") != c.placed || due.Again != c.again || !strings.HasPrefix(said, c.hold) || (hold == nil) != (c.hold == "") {
 			t.Errorf("%s: targets %v, merges %v, placed %v, again %q, hold %q", name, targets, merges, behind, due.Again, said)
+		}
+	}
+}
+
+// TestATrackLeavesWhatWasLeft demands that a track does not plan over and over for nodes that its rollout has left out.
+func TestATrackLeavesWhatWasLeft(t *testing.T) {
+	t.Parallel()
+	track := chain.Track{Track: "shops", Modules: []string{"shop"}, On: events.OnPublication}
+	step := func(node, version, outcome string) chain.Step {
+		after := pkg("shop", version)
+		return chain.Step{Node: node, Module: "shop", After: &after, Outcome: outcome}
+	}
+	for name, c := range map[string]struct {
+		// last is what the rollout before did of n1 and n2, which are at r1 yet.
+		last     []chain.Step
+		byPerson bool
+		steps    int
+		hold     string
+	}{
+		"none before":                  {steps: 2},
+		"both were left out":           {last: []chain.Step{step("n1", "r2", events.StepSkipped), step("n2", "r2", events.StepFailed)}, hold: events.HoldRollout},
+		"somebody asks":                {last: []chain.Step{step("n1", "r2", events.StepSkipped), step("n2", "r2", events.StepFailed)}, byPerson: true, steps: 2},
+		"one of them is new":           {last: []chain.Step{step("n1", "r2", events.StepSkipped)}, steps: 2},
+		"one was done, and is back":    {last: []chain.Step{step("n1", "r2", events.StepSkipped), step("n2", "r2", events.StepDone)}, steps: 2},
+		"another version was left out": {last: []chain.Step{step("n1", "r3", events.StepSkipped), step("n2", "r3", events.StepSkipped)}, steps: 2},
+	} {
+		facts := fleet()
+		facts.Told = map[events.StepName]events.Version{{Node: "n1", Module: "shop"}: pkg("shop", "r1"), {Node: "n2", Module: "shop"}: pkg("shop", "r1")}
+		before := chain.WholeRollout{Rollout: chain.Rollout{ID: "r", State: chain.RolloutFinished}, All: c.last}
+		made, hold, err := plan.Carry(facts, track, plan.Due{Targets: []events.Target{target("shop", "r2")}}, before, byTier(), plan.Asked{Now: noon, ByPerson: c.byPerson})
+		said := ""
+		if hold != nil {
+			said = hold.Reason
+		}
+		if err != nil || len(made.Steps) != c.steps || said != c.hold {
+			t.Errorf("%s: %d steps, hold %q (%v), want %d, %q", name, len(made.Steps), said, err, c.steps, c.hold)
 		}
 	}
 }

@@ -89,16 +89,19 @@ func ForTrack(ctx context.Context, r *chain.Reader, t chain.Track, a Asked) (Tra
 	if facts, err = facts.WithCommits(ctx, r, modules...); err != nil {
 		return TrackPlan{}, nil, err
 	}
+	var before chain.WholeRollout
 	if due.Again != "" {
-		if err := facts.TriedBefore(ctx, r, due.Again); err != nil {
+		if before, err = r.Rollout(ctx, due.Again); err != nil {
 			return TrackPlan{}, nil, err
 		}
 	}
-	return Carry(facts, t, due, parsed, a)
+	return Carry(facts, t, due, before, parsed, a)
 }
 
-// Carry gives the plan for what a track has due, or why nothing can be planned for it: one of the two. It gives the errors of [Make].
-func Carry(f Facts, t chain.Track, due Due, strategy events.Strategy, a Asked) (TrackPlan, *events.Hold, error) {
+// Carry gives the plan for what a track has due, or why nothing can be planned for it: one of the two. before is the rollout that the due names. It
+// gives the errors of [Make].
+func Carry(f Facts, t chain.Track, due Due, before chain.WholeRollout, strategy events.Strategy, a Asked) (TrackPlan, *events.Hold, error) {
+	f.TriedIn(before)
 	if a.ID == "" {
 		a.ID = NewID(a.Now)
 	}
@@ -116,8 +119,21 @@ func Carry(f Facts, t chain.Track, due Due, strategy events.Strategy, a Asked) (
 	case len(made.Steps) == 0:
 		placed, hold := nothingOf(made, due)
 		return placed, hold, nil
+	case !a.ByPerson && leftBy(before, made.Steps):
+		return TrackPlan{}, &events.Hold{Reason: events.HoldRollout, Count: len(made.Steps), WaitsFor: fmt.Sprintf(
+			"something newer, or somebody to trigger it: rollout %s carried the same, and has %s without the rest", before.ID, before.State)}, nil
 	}
 	return TrackPlan{Plan: made, Merges: due.Merges}, nil, nil
+}
+
+// leftBy says whether a rollout has come to its end without all that steps change: their nodes were away and left out, or failed within the budget.
+// Planning the same at once would come to the same, again and again.
+func leftBy(before chain.WholeRollout, steps []events.PlannedStep) bool {
+	left := map[Change]bool{}
+	for _, s := range before.All {
+		left[Change{StepName: events.StepName{Node: s.Node, Module: s.Module}, To: to(s.After)}] = s.Outcome != events.StepDone
+	}
+	return !slices.ContainsFunc(steps, func(s events.PlannedStep) bool { return !s.Refresh && !left[Change{StepName: s.StepName, To: to(s.After)}] })
 }
 
 // nothingOf says why a plan has no steps.

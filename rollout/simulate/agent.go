@@ -1,11 +1,13 @@
 package simulate
 
 import (
+	"strconv"
 	"time"
 
 	"catenary/commands"
 	"catenary/es"
 	"catenary/events"
+	"catenary/rollout/simulate/check"
 )
 
 const (
@@ -22,6 +24,8 @@ type agent struct {
 	name  string
 	gone  bool
 	since time.Time
+	// left says that it is gone until somebody fetches it back.
+	left  bool
 	units []*unit
 }
 
@@ -39,7 +43,7 @@ func newAgent(s *simulation, n fleetNode) *agent {
 		return a
 	}
 	for _, m := range s.fleet.modules {
-		a.units = append(a.units, &unit{name: events.StepName{Node: n.name, Module: m}})
+		a.units = append(a.units, &unit{name: events.StepName{Node: n.name, Module: m.name}})
 	}
 	s.after(a.span(time.Second, polls), a.poll)
 	return a
@@ -101,8 +105,7 @@ func (a *agent) work(u *unit, d time.Duration) {
 // try is one attempt at what is told.
 func (a *agent) try(u *unit) {
 	if !a.quiet {
-		const bad = 3 // the version that does not work
-		broken := u.told.version != nil && u.told.version.Equal(version(u.name.Module, bad))
+		broken := u.told.version != nil && bad(u.told.version.Reference)
 		odds := a.IntN(100)
 		switch {
 		case broken && odds < 70, odds < 8:
@@ -128,6 +131,12 @@ func (a *agent) try(u *unit) {
 	if u.told.version != nil {
 		a.examine(u, a.span(time.Second, 15*time.Second))
 	}
+}
+
+// bad says whether a version does not work: every fourth one.
+func bad(r events.Reference) bool {
+	n, err := strconv.Atoi(r.Package.Version)
+	return err == nil && n%4 == 3
 }
 
 func (a *agent) failed(u *unit) {
@@ -214,16 +223,18 @@ func (a *agent) lie(u *unit) {
 	a.say(u, o, a.now, 1)
 }
 
-// vanish takes the node away for a while. Engines learn of it when they miss it.
-func (a *agent) vanish(d time.Duration) {
+// vanish takes the node away for a while. Engines learn of it when they miss it. One that has left does not come back by itself.
+func (a *agent) vanish(d time.Duration, left bool) {
 	if a.gone || len(a.units) == 0 {
 		return
 	}
-	a.gone, a.since = true, a.now
+	a.gone, a.since, a.left = true, a.now, left
 	for _, e := range a.engines {
 		e.later(missed, func() { e.miss(a) })
 	}
-	a.after(d, a.back)
+	if !left {
+		a.after(d, a.back)
+	}
 }
 
 // back lets it be there again: it reads everything anew, and does what it has not done.
@@ -231,7 +242,8 @@ func (a *agent) back() {
 	if !a.gone {
 		return
 	}
-	a.gone = false
+	a.history.Away = append(a.history.Away, check.Absence{Node: a.name, From: a.since, To: a.now})
+	a.gone, a.left = false, false
 	for _, e := range a.engines {
 		e.later(a.span(time.Millisecond, time.Second), func() {
 			if !a.gone {
@@ -253,8 +265,11 @@ func (a *agent) goOn() {
 	}
 }
 
-// calm lets it be there and do what it is told.
+// calm lets it be there and do what it is told, unless it has left.
 func (a *agent) calm() {
+	if a.left {
+		return
+	}
 	a.back()
 	a.readAll()
 	for _, u := range a.units {

@@ -14,6 +14,8 @@ const (
 	patience = 10 * time.Second
 	// timely is how long after it was sent a command of an engine may be done. With the difference of the clocks that is less than patience.
 	timely = 5 * time.Second
+	// late is how long after an engine has decided on a command it may be done: clocks differ by twice as much as one is wrong.
+	late = timely + 2*mostSkew
 )
 
 var errNoAnswer = errors.New("no answer")
@@ -56,6 +58,8 @@ type command struct {
 	actor    string
 	fence    uint64
 	deadline time.Time
+	// expected is the version that the sender decided on; nil means any.
+	expected *uint64
 	// effective is when a node saw what it reports.
 	effective time.Time
 }
@@ -63,7 +67,7 @@ type command struct {
 // send sends a command. answered, if it is not nil, is told once what came back, or that nothing did.
 func (s *simulation) send(m command, answered func(es.Answer, error)) {
 	c := &es.Command{
-		ID: s.commandID(), Ref: m.Ref(), Verb: m.Verb(), Data: m.Payload, Actor: m.actor, Fence: m.fence, Deadline: m.deadline, Effective: m.effective,
+		ID: s.commandID(), Ref: m.Ref(), Verb: m.Verb(), Data: m.Payload, Actor: m.actor, Fence: m.fence, Deadline: m.deadline, Effective: m.effective, Expected: m.expected,
 	}
 	if m.fence != 0 {
 		s.history.Fences[c.ID] = m.fence

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"catenary/chain"
 	"catenary/es"
@@ -20,13 +21,21 @@ type chart struct {
 	references map[string]events.Reference
 	frozen     map[string]chain.Freeze
 	places     map[events.StepName]told
-	rollouts   map[string]*charted
-	order      []*charted
+	// past holds all that was told of each place, in order.
+	past     map[events.StepName][]told
+	rollouts map[string]*charted
+	order    []*charted
+	// merges and builds are by the keys of their instances.
+	merges     map[string]*chain.Merge
+	builds     map[string]*chain.Build
+	tracks     map[string]chain.Track
+	strategies map[string]events.Strategy
 }
 
-// told is what a node was last told of a module, and by which event; nothing stands where there is no version.
+// told is what a node was told of a module, when, and by which event; nothing stands where there is no version.
 type told struct {
 	source  uint64
+	at      time.Time
 	version *events.Version
 	rollout string
 }
@@ -36,6 +45,7 @@ type charted struct {
 	id             string
 	planned, final bool
 	pending        int
+	record         chain.Rollout
 	tiers          []events.Tier
 	steps          []chain.Step
 }
@@ -43,7 +53,8 @@ type charted struct {
 func newChart() *chart {
 	return &chart{
 		nodes: map[string]chain.Node{}, modules: map[string]chain.Module{}, published: map[string]chain.Published{}, references: map[string]events.Reference{},
-		frozen: map[string]chain.Freeze{}, places: map[events.StepName]told{}, rollouts: map[string]*charted{},
+		frozen: map[string]chain.Freeze{}, places: map[events.StepName]told{}, past: map[events.StepName][]told{}, rollouts: map[string]*charted{},
+		merges: map[string]*chain.Merge{}, builds: map[string]*chain.Build{}, tracks: map[string]chain.Track{}, strategies: map[string]events.Strategy{},
 	}
 }
 
@@ -62,10 +73,10 @@ func (c *chart) take(e es.Event) {
 		n.Retired = e.Recorded
 		c.nodes[key] = n
 	case events.ModuleRegistered:
-		c.modules[f.Module] = chain.Module{Name: f.Module, Requires: f.Requires, Labels: f.Labels, Registered: e.Recorded}
+		c.modules[f.Module] = chain.Module{Name: f.Module, Repository: f.Repository, Requires: f.Requires, Labels: f.Labels, Registered: e.Recorded}
 	case events.PublicationRecorded:
 		c.references[e.Ref.Key] = f.Reference
-		c.published[f.Reference.String()] = chain.Published{Reference: f.Reference, Module: f.Module, At: e.Recorded}
+		c.published[f.Reference.String()] = chain.Published{Reference: f.Reference, Module: f.Module, Build: f.Build, Commit: f.Commit, At: e.Recorded}
 	case events.PublicationVetoed:
 		c.veto(e.Ref.Key, &chain.Veto{Reason: f.Reason})
 	case events.PublicationVetoLifted:
@@ -76,12 +87,36 @@ func (c *chart) take(e es.Event) {
 		delete(c.frozen, key)
 	case events.AssignmentAssigned:
 		v := &events.Version{Reference: f.Reference, Build: f.Build, Commit: f.Commit}
-		c.places[events.StepName{Node: f.Node, Module: f.Module}] = told{source: e.Sequence, version: v, rollout: f.Rollout}
+		c.tell(events.StepName{Node: f.Node, Module: f.Module}, told{source: e.Sequence, at: e.Recorded, version: v, rollout: f.Rollout})
 	case events.AssignmentEnded:
-		c.places[events.StepName{Node: f.Node, Module: f.Module}] = told{source: e.Sequence, rollout: f.Rollout}
+		c.tell(events.StepName{Node: f.Node, Module: f.Module}, told{source: e.Sequence, at: e.Recorded, rollout: f.Rollout})
 	case events.Rollout:
 		c.rollout(e, key, f)
+	default:
+		c.takeRelease(e)
 	}
+}
+
+func (c *chart) tell(n events.StepName, t told) {
+	c.places[n] = t
+	c.past[n] = append(c.past[n], t)
+}
+
+// stood gives what stood at a moment.
+func (c *chart) stood(at time.Time) map[events.StepName]events.Version {
+	list := map[events.StepName]events.Version{}
+	for n, past := range c.past {
+		for _, t := range past {
+			switch {
+			case t.at.After(at):
+			case t.version == nil:
+				delete(list, n)
+			default:
+				list[n] = *t.version
+			}
+		}
+	}
+	return list
 }
 
 func (c *chart) veto(key string, v *chain.Veto) {
@@ -102,24 +137,47 @@ func (c *chart) rollout(e es.Event, id string, fact events.Rollout) {
 		if s, err := events.ParseStrategy(f.Strategy); err == nil {
 			r.tiers = s.Tiers
 		}
+		r.record = chain.Rollout{ID: id, State: chain.RolloutPlanning, Builds: f.Targets, Reverts: f.Reverts, Track: f.Track}
 	case events.RolloutStepsPlanned:
 		for _, p := range f.Steps {
-			r.steps = append(r.steps, chain.Step{Rollout: id, Tier: p.Tier, Node: p.Node, Module: p.Module, Before: p.Before, After: p.After, Refresh: p.Refresh})
+			r.steps = append(r.steps, chain.Step{Rollout: id, Tier: p.Tier, Node: p.Node, Module: p.Module, Before: p.Before, After: p.After, Refresh: p.Refresh, Tried: p.Tried})
 		}
 	case events.RolloutPlanned:
 		r.planned = true
+		r.record.State, r.record.Digest = chain.RolloutPlanned, f.Digest
 	case events.RolloutStepBegun:
-		r.step(f.StepName).Sent = e.Recorded
+		step := r.step(f.StepName)
+		step.Sent, step.Outcome = e.Recorded, ""
 		r.pending++
 	case events.RolloutStepEnded:
 		if f.From == "" {
 			r.pending--
 		}
-	case events.RolloutFinished, events.RolloutFailed, events.RolloutAborted, events.RolloutSuperseded:
-		r.final = true
-	case events.RolloutApproved, events.RolloutStarted, events.RolloutTierEntered, events.RolloutStepRetried, events.RolloutPaused,
-		events.RolloutResumed, events.RolloutReverted, events.RolloutBlocked:
+		step := r.step(f.StepName)
+		step.Outcome = f.Outcome
+		if f.Outcome == events.StepFailed || f.Outcome == events.StepUnknown {
+			step.Tried++
+		}
+	case events.RolloutStepRetried:
+		r.step(f.StepName).Tried, r.step(f.StepName).Outcome = 0, ""
+	case events.RolloutStarted, events.RolloutResumed:
+		r.record.State = chain.RolloutRunning
+	case events.RolloutPaused:
+		r.record.State = chain.RolloutPaused
+	case events.RolloutFinished:
+		r.end(chain.RolloutFinished, e.Recorded)
+	case events.RolloutFailed:
+		r.end(chain.RolloutFailed, e.Recorded)
+	case events.RolloutAborted:
+		r.end(chain.RolloutAborted, e.Recorded)
+	case events.RolloutSuperseded:
+		r.end(chain.RolloutSuperseded, e.Recorded)
+	case events.RolloutApproved, events.RolloutTierEntered, events.RolloutReverted, events.RolloutBlocked:
 	}
+}
+
+func (r *charted) end(state string, at time.Time) {
+	r.final, r.record.State, r.record.Times.Ended = true, state, at
 }
 
 func (r *charted) step(n events.StepName) *chain.Step {
@@ -133,7 +191,7 @@ func (r *charted) step(n events.StepName) *chain.Step {
 // whole gives a rollout in the form in which it is read.
 func (c *chart) whole(id string) chain.WholeRollout {
 	r := c.rollouts[id]
-	w := chain.WholeRollout{Rollout: chain.Rollout{ID: id}, All: r.steps}
+	w := chain.WholeRollout{Rollout: r.record, All: r.steps}
 	for _, t := range r.tiers {
 		w.Tiers = append(w.Tiers, chain.TierNodes{Tier: chain.Tier{Name: t.Name, Policy: chain.Policy{Timeout: t.Timeout, Retry: t.Retry}}})
 	}
@@ -142,7 +200,7 @@ func (c *chart) whole(id string) chain.WholeRollout {
 
 // facts gives what a plan is made on.
 func (c *chart) facts() plan.Facts {
-	f := plan.Facts{Nodes: c.nodes, Modules: c.modules, Told: c.standing(), Published: c.published}
+	f := plan.Facts{Nodes: c.nodes, Modules: c.modules, Told: c.standing(), Published: c.published, Tried: map[plan.Change]int{}}
 	for _, name := range c.freezes() {
 		f.Freezes = append(f.Freezes, c.frozen[name])
 	}

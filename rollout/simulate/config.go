@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"catenary/aggregates"
+	"catenary/chain"
 	"catenary/es"
 	"catenary/rollout/plan"
 	"catenary/rollout/simulate/check"
@@ -32,8 +33,10 @@ type Parts struct {
 	Fold, Recall func(es.Event) es.Event
 	// Walker changes a new engine.
 	Walker func(*walk.State) Walker
-	// Plan changes what is asked of the planner.
-	Plan func(plan.Request) plan.Request
+	// Plan changes what is asked of the planner, Track what a track decides on, and Write how a plan is written down.
+	Plan  func(plan.Request) plan.Request
+	Track func(chain.Track, plan.TrackFacts) (chain.Track, plan.TrackFacts)
+	Write func([]es.Payload) []es.Payload
 	// Unrenewed engines forget to renew their lease, Undated ones let their commands be done however late.
 	Unrenewed, Undated bool
 }
@@ -48,7 +51,9 @@ type Walker interface {
 	Lease() walk.Lease
 	Forget()
 	ToTakeBack() []string
-	HalfPlanned() []string
+	HalfPlanned() []walk.HalfPlan
+	PlansByItself() bool
+	ToPlan() bool
 }
 
 // Run is what became of a simulation.

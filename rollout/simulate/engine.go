@@ -12,7 +12,6 @@ import (
 	"catenary/commands"
 	"catenary/es"
 	"catenary/events"
-	"catenary/rollout/plan"
 	"catenary/rollout/walk"
 )
 
@@ -23,8 +22,8 @@ const (
 	missed = 15 * time.Second
 	// mostSkew is how far an engine's clock may be from the writer's.
 	mostSkew = 2 * time.Second
-	// backAgain is after how long an engine tries again to take a rollout back.
-	backAgain = 30 * time.Second
+	// mostHang is the longest time that an engine hangs: what it knows of nodes may be as old as that when it goes on.
+	mostHang = 110 * time.Second
 )
 
 // engine is a process that walks rollouts, as the real one does: it follows the events, holds a lease, and sends what its walker asks for.
@@ -43,10 +42,8 @@ type engine struct {
 	heard, read int
 	// wake is when it wants to look again.
 	wake time.Time
-	// backing holds the rollouts that it is about to take back, or has tried to.
-	backing map[string]bool
-	// cleared holds half-written plans that it gives up.
-	cleared map[string]bool
+	// plans makes the plans that nobody asks for, while it walks.
+	plans *planner
 }
 
 func (e *engine) clock() time.Time { return e.now.Add(e.skew) }
@@ -71,7 +68,7 @@ func (e *engine) start() {
 	e.holder = fmt.Sprintf("%s.%d", e.seat, e.life)
 	e.up, e.asleep, e.wake = true, time.Time{}, time.Time{}
 	e.heard, e.read, e.skew = len(e.ledger.Events), 0, 0
-	e.backing, e.cleared = map[string]bool{}, map[string]bool{}
+	e.plans = nil
 	if !e.quiet {
 		e.skew = e.span(-mostSkew, mostSkew)
 	}
@@ -142,8 +139,12 @@ func (e *engine) catchUp() {
 			return
 		}
 	}
-	if e.leads() && !led {
+	switch {
+	case e.leads() && !led:
 		e.walker.Forget()
+		e.plansFrom()
+	case !e.leads():
+		e.plans = nil
 	}
 	if e.config.Anew && moved && led && e.leads() {
 		e.anew()
@@ -167,7 +168,7 @@ func (e *engine) leads() bool { return e.walker.Lease().Holder == e.holder }
 
 // busy says whether it knows of something that is to be done yet.
 func (e *engine) busy() bool {
-	return e.read < len(e.ledger.Events) || slices.ContainsFunc(e.walker.ToTakeBack(), func(id string) bool { return e.history.Kept[id] == "" })
+	return e.read < len(e.ledger.Events) || e.plans == nil || !e.plans.idle()
 }
 
 // lease renews the lease, or tries to take it.
@@ -197,12 +198,16 @@ func (e *engine) look() {
 	}
 	actions, again := e.walker.Next(e.clock())
 	for _, a := range actions {
-		e.act(a)
+		if e.act(a); !e.up {
+			return
+		}
 	}
 	if !again.IsZero() {
 		e.lookAt(again.Add(-e.skew))
 	}
-	e.planBack()
+	if e.plans != nil {
+		e.plans.tell()
+	}
 }
 
 // lookAt lets it look again at a moment.
@@ -222,7 +227,7 @@ func (e *engine) lookAt(at time.Time) {
 // act sends a command that the walker asks for.
 func (e *engine) act(a walk.Action) {
 	walker, life := e.walker, e.life
-	e.send(e.command(a.Payload), func(answer es.Answer, err error) {
+	e.issue(e.command(a.Payload), func(answer es.Answer, err error) {
 		e.later(0, func() {
 			if e.life == life && e.walker == walker {
 				walker.Answered(a, answer, err, e.clock())
@@ -230,6 +235,36 @@ func (e *engine) act(a walk.Action) {
 			}
 		})
 	})
+}
+
+// issue sends a command of this engine, which may die over it.
+func (e *engine) issue(c command, answered func(es.Answer, error)) {
+	dies := e.trap.springs(c.Verb())
+	if dies && e.trap.before {
+		e.crash(e.trap.down)
+		return
+	}
+	e.send(c, answered)
+	if dies {
+		e.crash(e.trap.down)
+	}
+}
+
+// trap lets the engine that walks die when it is about to send a command of a kind, or has just sent it.
+type trap struct {
+	verb   string
+	left   int
+	before bool
+	down   time.Duration
+}
+
+// springs says whether the engine dies over a command.
+func (t *trap) springs(verb string) bool {
+	if t.left == 0 || t.verb != verb {
+		return false
+	}
+	t.left--
+	return t.left == 0
 }
 
 // command is one of this engine: under its fence, and not to be done when the engine has given it up.
@@ -247,60 +282,6 @@ func (e *engine) miss(a *agent) {
 		e.walker.SetAway(a.name, a.since)
 		e.look()
 	}
-}
-
-// planBack takes rollouts back that have failed and are to be taken back automatically, and gives up plans that were begun and not ended.
-func (e *engine) planBack() {
-	for _, id := range e.walker.HalfPlanned() {
-		if !e.cleared[id] {
-			e.cleared[id] = true
-			e.later(backAgain, func() { // it may be under way yet
-				delete(e.cleared, id)
-				if slices.Contains(e.walker.HalfPlanned(), id) && e.leads() {
-					e.send(e.command(commands.AbortRollout{ID: id, Reason: "its plan was never written to its end"}), nil)
-				}
-			})
-		}
-	}
-	for _, id := range e.walker.ToTakeBack() {
-		if !e.backing[id] {
-			e.backing[id] = true
-			e.later(e.span(time.Millisecond, time.Second), func() { e.back(id) })
-		}
-	}
-}
-
-// back plans a rollout back and writes the plan down.
-func (e *engine) back(id string) {
-	again := func() {
-		e.later(backAgain, func() {
-			delete(e.backing, id)
-			e.look()
-		})
-	}
-	undo, strategy, err := plan.Undone(e.chart.whole(id))
-	if err != nil {
-		e.history.Kept[id] = err.Error()
-		again()
-		return
-	}
-	p, err := e.plan(plan.Request{ID: fmt.Sprintf("%s-back-%d", id, e.plans), Strategy: strategy, Reason: "it has failed", Reverts: id, Undo: undo})
-	switch {
-	case err != nil:
-		e.fail(err)
-		return
-	case len(p.Steps) == 0:
-		e.history.Kept[id] = fmt.Sprintf("%d places can't be taken back", len(p.LeftOut))
-		again()
-		return
-	}
-	delete(e.history.Kept, id)
-	again()
-	e.write(p, func(payload es.Payload, answered func(es.Answer, error)) {
-		if e.up && e.leads() {
-			e.send(e.command(payload), answered)
-		}
-	}, nil)
 }
 
 // anew lets the engine die, whatever it has asked for, and another one go on, which has to be the same.

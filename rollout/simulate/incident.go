@@ -45,19 +45,29 @@ const (
 	doHang      = "hang"
 	doReopen    = "reopen"
 	doStorm     = "storm"
+	doTrap      = "trap"
+	doLeave     = "leave"
+	doMerge     = "merge"
+	doTrack     = "track"
+	doTrigger   = "trigger"
 )
 
-// frequent gives how often each incident is done, besides a first plan.
-func frequent() []string {
+// frequent gives how often each incident is done, besides what comes first. Where there are tracks much is merged.
+func frequent(tracked bool) []string {
 	var list []string
-	for _, w := range []struct {
+	type often struct {
 		what string
 		of   int
-	}{
-		{doPlan, 14}, {doTakeBack, 3}, {doRestore, 3}, {doStart, 4}, {doApprove, 12}, {doPause, 6}, {doResume, 8}, {doAbort, 3}, {doSupersede, 1}, {doSettle, 6},
+	}
+	all := []often{
+		{doPlan, 14}, {doTakeBack, 3}, {doRestore, 3}, {doStart, 4}, {doApprove, 12}, {doPause, 6}, {doResume, 8}, {doAbort, 3}, {doSupersede, 2}, {doSettle, 6},
 		{doRetry, 6}, {doAssign, 6}, {doUnassign, 2}, {doRelabel, 3}, {doRetire, 1}, {doFreeze, 7}, {doLift, 5}, {doVeto, 6}, {doLiftVeto, 3}, {doVanish, 9},
-		{doCrash, 9}, {doHang, 7}, {doReopen, 3}, {doStorm, 6},
-	} {
+		{doCrash, 6}, {doHang, 6}, {doReopen, 3}, {doStorm, 6}, {doTrap, 9}, {doLeave, 1},
+	}
+	if tracked {
+		all = append(all, often{doMerge, 35}, often{doTrack, 5}, often{doTrigger, 6})
+	}
+	for _, w := range all {
 		for range w.of {
 			list = append(list, w.what)
 		}
@@ -66,11 +76,15 @@ func frequent() []string {
 }
 
 // incidentsOf gives what is done in a run, in order.
-func incidentsOf(seed uint64) []Incident {
+func incidentsOf(seed uint64, tracked bool) []Incident {
 	chance := rand.New(rand.NewPCG(seed, 3))
-	often := frequent()
+	often := frequent(tracked)
 	number := func() int { return int(chance.Int32()) }
-	list := []Incident{{At: time.Duration(1+chance.IntN(20)) * time.Second, What: doPlan, A: number(), B: number(), C: number()}}
+	first := doPlan
+	if tracked {
+		first = doMerge
+	}
+	list := []Incident{{At: time.Duration(1+chance.IntN(20)) * time.Second, What: first, A: number(), B: number(), C: number()}}
 	for range 10 + chance.IntN(16) {
 		list = append(list, Incident{
 			At: time.Duration(chance.Int64N(int64(faulty/time.Millisecond*9/10))) * time.Millisecond, What: often[chance.IntN(len(often))], A: number(), B: number(), C: number(),

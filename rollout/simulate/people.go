@@ -16,7 +16,7 @@ import (
 // do does an incident to what is there by now.
 func (s *simulation) do(d Incident) {
 	a := s.agents[d.A%len(s.agents)]
-	place := events.StepName{Node: a.name, Module: s.fleet.modules[d.B%len(s.fleet.modules)]}
+	place := events.StepName{Node: a.name, Module: s.fleet.modules[d.B%len(s.fleet.modules)].name}
 	minutes := time.Duration(d.C%300) * time.Second
 	switch d.What {
 	case doPlan, doTakeBack, doRestore:
@@ -30,7 +30,7 @@ func (s *simulation) do(d Incident) {
 	case doRetire:
 		ends := 0
 		for _, m := range s.fleet.modules {
-			if s.chart.places[events.StepName{Node: a.name, Module: m}].version != nil {
+			if s.chart.places[events.StepName{Node: a.name, Module: m.name}].version != nil {
 				ends++
 			}
 		}
@@ -46,11 +46,22 @@ func (s *simulation) do(d Incident) {
 			s.ask(commands.LiftVeto{Reference: ref})
 		}
 	case doVanish:
-		a.vanish(10*time.Second + minutes)
+		a.vanish(10*time.Second+minutes, false)
+	case doLeave:
+		a.vanish(0, true)
+	case doMerge:
+		s.merge(d)
+	case doTrack:
+		s.change(d)
+	case doTrigger:
+		s.trigger(d)
+	case doTrap:
+		verbs := []string{"plan", "plan", "take", "start", "begin-step", "end-step", "advance", "release", "block"}
+		s.trap = trap{verb: verbs[d.A%len(verbs)], left: 1 + d.B%3, before: d.C%2 == 0, down: minutes / 4}
 	case doCrash:
 		s.engine(d).crash(minutes / 4)
 	case doHang:
-		s.engine(d).hang(10*time.Second + minutes/3)
+		s.engine(d).hang(mostHang * (30 + time.Duration(d.C%300)) / 330)
 	case doStorm:
 		s.storm = s.now.Add(minutes / 2)
 	case doReopen:
@@ -124,7 +135,7 @@ func (s *simulation) freeze(d Incident) commands.DeclareFreeze {
 	f := commands.DeclareFreeze{Name: freezeName(d)}
 	switch d.B % 3 {
 	case 0:
-		f.Selector.Modules = []string{s.fleet.modules[d.B/3%len(s.fleet.modules)]}
+		f.Selector.Modules = []string{s.fleet.modules[d.B/3%len(s.fleet.modules)].name}
 	case 1:
 		f.Selector.Labels = map[string]string{"ring": fmt.Sprint(1 + d.B/3%3)}
 	}
@@ -145,7 +156,7 @@ func (s *simulation) freeze(d Incident) commands.DeclareFreeze {
 // doPlan plans, writes the plan down and mostly starts it.
 func (s *simulation) doPlan(d Incident) {
 	chance := rand.New(rand.NewPCG(uint64(d.A), uint64(d.B)))
-	r := plan.Request{ID: fmt.Sprintf("r%d", s.plans+1), Strategy: s.strategy(chance), Reason: "somebody wants it"}
+	r := plan.Request{ID: fmt.Sprintf("r%d", s.made+1), Strategy: s.fleet.strategy(chance), Reason: "somebody wants it"}
 	switch {
 	case d.What == doTakeBack:
 		if len(s.chart.order) == 0 {
@@ -158,19 +169,21 @@ func (s *simulation) doPlan(d Incident) {
 		}
 		r.Undo, r.Strategy = undo, strategy
 	case d.What == doRestore:
-		then := map[events.StepName]events.Version{}
-		for i, n := range s.fleet.nodes {
-			for _, m := range s.fleet.modules {
-				if d.C%(len(s.fleet.nodes)+2) != i {
-					then[events.StepName{Node: n.name, Module: m}] = events.Version{Reference: version(m, 1)}
-				}
-			}
+		at := s.now.Add(-time.Duration(d.C%900) * time.Second)
+		r.Restore = &plan.Restore{At: at, Told: s.chart.stood(at)}
+		switch d.B % 4 {
+		case 0:
+			r.Restore.Scope = func(n events.StepName) bool { return n.Node == s.agents[d.A%len(s.agents)].name }
+		case 1:
+			r.Restore.Scope = func(n events.StepName) bool { return n.Module == s.fleet.modules[d.A%len(s.fleet.modules)].name }
 		}
-		r.Restore = &plan.Restore{At: s.now, Told: then}
 	default:
+		if chance.IntN(4) == 0 {
+			r.Strategy = s.fleet.apart(r.Strategy, chance)
+		}
 		for i, m := range s.fleet.modules {
-			if pick := d.C % 4; pick == 3 || pick%2 == i {
-				r.Targets = append(r.Targets, events.Target{Module: m, Version: events.Version{Reference: version(m, 1+chance.IntN(versions))}})
+			if pick := d.C % 4; pick == 3 || pick%len(s.fleet.modules) == i {
+				r.Targets = append(r.Targets, events.Target{Module: m.name, Version: events.Version{Reference: version(m.name, 1+chance.IntN(versions))}})
 			}
 		}
 		if n := len(s.chart.order); n > 0 && d.C/4%5 == 0 {
@@ -179,9 +192,10 @@ func (s *simulation) doPlan(d Incident) {
 	}
 	p, err := s.plan(r)
 	var circle *plan.CircleError
+	var edge *plan.EdgeError
 	switch {
-	case errors.As(err, &circle):
-		return // what ends goes the other way round than the strategy's edges
+	case errors.As(err, &circle), errors.As(err, &edge):
+		return // what ends goes the other way round than the strategy's edges, or these go back to an earlier tier
 	case err != nil:
 		s.fail(err)
 		return
@@ -192,89 +206,5 @@ func (s *simulation) doPlan(d Incident) {
 	if d.C/128%6 == 0 { // the plan lies about for a while
 		slow = time.Duration(d.C/1024%60) * time.Second
 	}
-	s.after(slow, func() {
-		s.write(p, func(payload es.Payload, answered func(es.Answer, error)) {
-			s.send(command{Payload: payload, actor: person}, answered)
-		}, func() {
-			if d.C/16%8 > 0 {
-				s.ask(commands.ApproveRollout{ID: p.ID})
-				s.after(time.Second, func() { s.ask(commands.StartRollout{ID: p.ID}) })
-			}
-		})
-	})
-}
-
-// strategy gives a way to walk.
-func (s *simulation) strategy(chance *rand.Rand) events.Strategy {
-	pick := func(list ...string) string { return list[chance.IntN(len(list))] }
-	var st events.Strategy
-	for i := range 1 + chance.IntN(3) {
-		t := events.Tier{
-			Name: fmt.Sprintf("t%d", i+1), Bake: pick("", "", "10s", "1m"), Delay: pick("", "10s", "1m"), Timeout: pick("30s", "2m", "5m"),
-			Gate: pick("", "", events.GateHealthy), Offline: pick("", events.OfflineWait, events.OfflineSkip, events.OfflineFail),
-			Approval: chance.IntN(5) == 0, Retry: chance.IntN(3),
-		}
-		t.Selector.Labels = map[string]string{"ring": fmt.Sprint(i + 1)}
-		if n := chance.IntN(4); n > 0 {
-			t.Concurrency = events.ShareOf(n)
-		}
-		switch chance.IntN(4) {
-		case 0:
-			t.FailureBudget = events.ShareOf(1 + chance.IntN(2))
-		case 1:
-			t.FailureBudget = events.PercentOf(30)
-		}
-		if chance.IntN(4) == 0 {
-			t.Limit = &events.Limit{PerMinute: 6 + chance.IntN(60), Burst: 1 + chance.IntN(2)}
-		}
-		switch chance.IntN(4) {
-		case 0, 1:
-			t.Semaphores = []string{"db:1"}
-		case 2:
-			t.Semaphores = []string{"db:1", ":2"}
-		}
-		st.Tiers = append(st.Tiers, t)
-	}
-	st.Tiers[len(st.Tiers)-1].Selector = events.Selector{}
-	if chance.IntN(2) == 0 {
-		st.Rollback = events.RollbackAutomatic
-	}
-	if chance.IntN(2) == 0 {
-		st.Edges = []events.Edge{{From: events.Place{Module: "db"}, To: events.Place{Module: "web"}, Notify: chance.IntN(4) > 0}}
-	}
-	return st
-}
-
-// write writes a plan down, part by part, each when the one before is there.
-func (s *simulation) write(p plan.Plan, send func(es.Payload, func(es.Answer, error)), then func()) {
-	var confirm *int
-	if p.Ends > 0 {
-		confirm = &p.Ends
-	}
-	parts, err := p.Commands(confirm)
-	if err != nil {
-		s.fail(err)
-		return
-	}
-	if whole := parts[0]; len(whole.Steps) > 1 && s.luckOf("plans").percent(50) { // in two parts, as a large one is
-		first, second := whole, whole
-		first.Steps, first.Digest, first.Count, first.Confirm = whole.Steps[:1], "", 0, nil
-		second.Part, second.Head, second.Steps = 2, nil, whole.Steps[1:]
-		parts = []commands.PlanRollout{first, second}
-	}
-	var part func(n int)
-	part = func(n int) {
-		if n == len(parts) {
-			if then != nil {
-				then()
-			}
-			return
-		}
-		send(parts[n], func(a es.Answer, err error) {
-			if err == nil && a.Status == es.StatusAccepted {
-				part(n + 1)
-			}
-		})
-	}
-	part(0)
+	s.after(slow, func() { s.person(plan.TrackPlan{Plan: p}, d.C/16%8 > 0) })
 }

@@ -24,7 +24,7 @@ const (
 	helping    = 90
 	helpsEvery = 30 * time.Second
 	// mostEvents bounds what happens in a run: an engine that asks for ever turns in a circle.
-	mostEvents = 300_000
+	mostEvents = 30_000
 )
 
 // person is the actor of all people.
@@ -41,12 +41,14 @@ type simulation struct {
 	engines []*engine
 	agents  []*agent
 	history check.History
+	// trap waits for an engine that walks.
+	trap trap
 	// storm is until when the bus is bad; quiet says that there are no faults any more.
 	storm time.Time
 	quiet bool
-	sent  int
-	plans int
-	err   error
+	// sent, made and merged count commands, plans and merges.
+	sent, made, merged int
+	err                error
 }
 
 // Do makes a history. It gives errors for faults of what is run that are no matter of a history, such as an event that can't be folded.
@@ -54,11 +56,12 @@ func Do(c Config) (Run, error) {
 	if c.Registry == nil {
 		c.Registry = events.Registry()
 	}
-	incidents := incidentsOf(c.Seed)
+	ground := fleetOf(c.Seed)
+	incidents := incidentsOf(c.Seed, len(ground.tracks) > 0)
 	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	s := &simulation{
-		timeline: timeline{now: start}, config: c, lucks: map[string]luck{}, chart: newChart(), fleet: fleetOf(c.Seed),
-		history: check.History{Fences: map[string]uint64{}, Engines: map[string]bool{}, Waiting: map[string][]check.Reason{}, Kept: map[string]string{}, Lease: leaseTTL},
+		timeline: timeline{now: start}, config: c, lucks: map[string]luck{}, chart: newChart(), fleet: ground,
+		history: check.History{Fences: map[string]uint64{}, Engines: map[string]bool{}, Waiting: map[string][]check.Reason{}, Kept: map[string]string{}, Lease: leaseTTL, Late: late, Stale: late + mostHang},
 	}
 	var err error
 	if s.ledger, err = stage.NewLedger(start, c.Registry); err != nil {
@@ -68,7 +71,9 @@ func Do(c Config) (Run, error) {
 	if c.Anew {
 		s.history.Lease = 0 // it changes hands all the time
 	}
-	s.settle()
+	if err := s.settle(); err != nil {
+		return Run{}, err
+	}
 	for i, d := range incidents {
 		if c.Keep == nil || slices.Contains(c.Keep, i) {
 			s.after(d.At, func() { s.do(d) })
@@ -86,6 +91,11 @@ func Do(c Config) (Run, error) {
 		}
 		s.help()
 		s.until(s.now.Add(helpsEvery), nil)
+	}
+	for _, a := range s.agents {
+		if a.gone {
+			s.history.Away = append(s.history.Away, check.Absence{Node: a.name, From: a.since, To: s.now})
+		}
 	}
 	s.history.Events = s.ledger.Events
 	return Run{Config: c, Incidents: incidents, History: s.history}, s.err
@@ -112,8 +122,13 @@ func (s *simulation) until(end time.Time, over func() bool) {
 }
 
 // settle lets there be a fleet, and the engines start.
-func (s *simulation) settle() {
-	for _, p := range s.fleet.settle() {
+func (s *simulation) settle() error {
+	list, err := s.fleet.settle()
+	if err != nil {
+		return err
+	}
+	for _, p := range list {
+		s.now = s.now.Add(time.Millisecond) // what was published first is told by the time
 		s.decide(es.Command{ID: "s" + p.Ref().String() + p.Verb(), Ref: p.Ref(), Verb: p.Verb(), Data: p, Actor: person})
 	}
 	for _, n := range s.fleet.nodes {
@@ -125,11 +140,12 @@ func (s *simulation) settle() {
 		s.history.Engines[seat] = true
 		e.start()
 	}
+	return nil
 }
 
 // calm lets the faults stop.
 func (s *simulation) calm() {
-	s.quiet = true
+	s.quiet, s.trap = true, trap{}
 	for _, e := range s.engines {
 		e.calm()
 	}
@@ -158,8 +174,19 @@ func (s *simulation) walking() (*engine, bool) {
 	return s.engines[at], true
 }
 
-// explain keeps why each rollout does not move.
+// explain keeps why each rollout does not move, and each track does not plan.
 func (s *simulation) explain() {
+	for _, name := range s.chart.declared() {
+		_, hold, err := s.due(s.chart.tracks[name], plan.Asked{})
+		switch {
+		case err != nil:
+			s.fail(err)
+		case hold == nil:
+			s.history.Tracks = append(s.history.Tracks, check.Idle{Track: name})
+		default:
+			s.history.Tracks = append(s.history.Tracks, check.Idle{Track: name, Reason: hold.Reason, WaitsFor: hold.WaitsFor})
+		}
+	}
 	e, ok := s.walking()
 	if !ok {
 		return
@@ -175,6 +202,10 @@ func (s *simulation) explain() {
 
 // help lets people take away what stands in the way.
 func (s *simulation) help() {
+	for _, a := range s.agents {
+		a.left = false
+		a.back()
+	}
 	for _, name := range s.chart.freezes() {
 		s.ask(commands.LiftFreeze{Name: name})
 	}
@@ -210,7 +241,7 @@ func (s *simulation) ask(p es.Payload) { s.send(command{Payload: p, actor: perso
 
 // make plans on what is known now.
 func (s *simulation) plan(r plan.Request) (plan.Plan, error) {
-	s.plans++
+	s.made++
 	r.Now, r.AllowMissing = s.now, true
 	if s.config.Parts.Plan != nil {
 		r = s.config.Parts.Plan(r)

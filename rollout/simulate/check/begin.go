@@ -33,7 +33,9 @@ func (j *judge) begun(e es.Event, r *rollout, f events.RolloutStepBegun) {
 		j.say("begin-delay", "%s of rollout %s begins %v after it failed, and tier %s waits %v", s.StepName, r.id, e.Recorded.Sub(s.ended), t.Name, t.RetryDelay())
 	}
 	j.standing(r, s)
+	j.ordered(r, s)
 	j.bounded(r, t)
+	j.limited(e, r, t)
 	j.allowed(e, r, s)
 	j.refreshed(r, s, f)
 	j.tellsAsPlanned(r, s)
@@ -116,7 +118,11 @@ func (m *model) holds(z *freeze, n events.StepName, at time.Time) bool {
 	if known := m.nodes[n.Node]; known != nil {
 		labels = known.labels
 	}
-	return z.broken || z.selector.Picks(n, labels, m.modules[n.Module]) && (z.schedule == nil || z.schedule.Holds(at))
+	var kinds map[string]string
+	if known := m.modules[n.Module]; known != nil {
+		kinds = known.labels
+	}
+	return z.broken || z.selector.Picks(n, labels, kinds) && (z.schedule == nil || z.schedule.Holds(at))
 }
 
 // publication gives the key under which something is published.

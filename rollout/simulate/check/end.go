@@ -40,7 +40,7 @@ func (j *judge) stepEnded(e es.Event, r *rollout, f events.RolloutStepEnded) {
 			j.say("end-already", "%s of rollout %s is right already, at %s where %s is planned", s.StepName, r.id, say(p.stands), say(s.After))
 		}
 	case events.SettledByPolicy:
-		if s.phase != events.StepWaiting || !j.policy(r, s, t, f) {
+		if s.phase != events.StepWaiting || !j.policy(e, r, s, t, f) {
 			j.say("end-policy", "%s of rollout %s ends as %s, and no policy of tier %s says so", s.StepName, r.id, f.Outcome, t.Name)
 		}
 	case events.SettledByPerson:
@@ -54,9 +54,9 @@ func (j *judge) stepEnded(e es.Event, r *rollout, f events.RolloutStepEnded) {
 }
 
 // policy says whether a policy of the tier lets a step that has not begun end so.
-func (j *judge) policy(r *rollout, s *step, t *tier, f events.RolloutStepEnded) bool {
+func (j *judge) policy(e es.Event, r *rollout, s *step, t *tier, f events.RolloutStepEnded) bool {
 	if f.Outcome == events.StepFailed {
-		return t.Offline == events.OfflineFail
+		return t.Offline == events.OfflineFail && j.wasAway(s.Node, e.Recorded)
 	}
 	ready, hopeless := true, false
 	for _, w := range s.WaitsFor {
@@ -64,7 +64,7 @@ func (j *judge) policy(r *rollout, s *step, t *tier, f events.RolloutStepEnded) 
 		ready = ready && before.phase == events.StepDone
 		hopeless = hopeless || !before.open() && before.phase != events.StepDone
 	}
-	return f.Outcome == events.StepSkipped && (t.Offline == events.OfflineSkip || hopeless || s.Refresh && ready && s.notified == 0)
+	return f.Outcome == events.StepSkipped && (t.Offline == events.OfflineSkip && j.wasAway(s.Node, e.Recorded) || hopeless || s.Refresh && ready && s.notified == 0)
 }
 
 // notifies demands that a step that has changed something tells all that wait to be told, and no others.

@@ -24,9 +24,24 @@ type History struct {
 	Quiet, Settled time.Time
 	// Waiting says of each rollout why it does not move, as known when all had settled.
 	Waiting map[string][]Reason
-	// Kept says of rollouts that failed why they could not be taken back.
+	// Tracks says of each track why it does not plan, as known when all had settled.
+	Tracks []Idle
+	// Kept says of rollouts that failed why they need no way back.
 	Kept map[string]string
+	// Away holds when nodes were not there. An engine may act on what it knows of that for as long as Stale, and what it has decided on may be
+	// done for as long as Late.
+	Away        []Absence
+	Late, Stale time.Duration
 }
+
+// Absence is a stretch of time in which a node was not there.
+type Absence struct {
+	Node     string
+	From, To time.Time
+}
+
+// Idle is why a track does not plan; without a reason it has something to plan.
+type Idle struct{ Track, Reason, WaitsFor string }
 
 // Told is an instruction that reached its node.
 type Told struct {
@@ -116,8 +131,16 @@ func (j *judge) judge(e es.Event) {
 		j.assigned(e, f.Node, f.Module, f.Rollout)
 	case events.AssignmentEnded:
 		j.assigned(e, f.Node, f.Module, f.Rollout)
+	case events.RolloutPlanning:
+		j.planning(e, f)
 	case events.RolloutPlanned:
 		j.planned(e)
+		j.whole(e, f)
+		j.superseded(e)
+		j.restored(e)
+		j.carried(e)
+	case events.MergeReleased:
+		j.released(e, f)
 	case events.Rollout:
 		j.walked(e, f)
 	}

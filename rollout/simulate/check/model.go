@@ -11,13 +11,16 @@ import (
 type model struct {
 	rollouts map[string]*rollout
 	// order holds them as they were planned.
-	order   []*rollout
-	places  map[events.StepName]*place
+	order  []*rollout
+	places map[events.StepName]*place
+	// past holds all that was told of each place, in order.
+	past    map[events.StepName][]standing
 	nodes   map[string]*node
-	modules map[string]map[string]string
+	modules map[string]*module
 	freezes map[string]*freeze
 	vetoed  map[string]bool
 	lease   uint64
+	releases
 	// commands holds where a command's last event is.
 	commands map[string]uint64
 }
@@ -33,16 +36,23 @@ const (
 )
 
 type rollout struct {
-	id     string
-	head   events.PlanHead
-	back   string
-	status string
-	tiers  []*tier
-	steps  []*step
-	pauses []span
-	begun  bool
-	// failed says that it is final because too much has failed, reverted which rollout takes it back.
+	id   string
+	head events.PlanHead
+	// by is who has begun to plan it, and when.
+	by      string
+	planned time.Time
+	back    string
+	edges   []events.Edge
+	status  string
+	tiers   []*tier
+	steps   []*step
+	pauses  []span
+	begun   bool
+	// closed says that its plan was closed, finished and failed how it came to its end, reverted which rollout takes it back.
+	closed   bool
+	finished bool
 	failed   bool
+	ended    time.Time
 	reverted string
 	// said is what was last said to block it; empty when something has moved since.
 	said string
@@ -54,8 +64,9 @@ type span struct{ from, to time.Time }
 type tier struct {
 	events.Tier
 	entered, approved bool
-	// last is when a step of it last ended.
-	last time.Time
+	// last is when a step of it last ended, begins when they began.
+	last   time.Time
+	begins []time.Time
 }
 
 type step struct {
@@ -75,6 +86,18 @@ type place struct {
 	said string
 }
 
+// standing is what a place was told at a moment; nil for nothing.
+type standing struct {
+	at time.Time
+	is *events.Version
+}
+
+type module struct {
+	labels     map[string]string
+	repository string
+	requires   []string
+}
+
 type node struct {
 	labels            map[string]string
 	external, retired bool
@@ -88,8 +111,8 @@ type freeze struct {
 
 func newModel() *model {
 	return &model{
-		rollouts: map[string]*rollout{}, places: map[events.StepName]*place{}, nodes: map[string]*node{}, modules: map[string]map[string]string{},
-		freezes: map[string]*freeze{}, vetoed: map[string]bool{}, commands: map[string]uint64{},
+		rollouts: map[string]*rollout{}, places: map[events.StepName]*place{}, past: map[events.StepName][]standing{}, nodes: map[string]*node{},
+		modules: map[string]*module{}, freezes: map[string]*freeze{}, vetoed: map[string]bool{}, commands: map[string]uint64{}, releases: newReleases(),
 	}
 }
 
@@ -120,7 +143,7 @@ func (m *model) take(e es.Event) {
 	case events.NodeRetired:
 		m.nodes[name(e)].retired = true
 	case events.ModuleRegistered:
-		m.modules[f.Module] = f.Labels
+		m.modules[f.Module] = &module{labels: f.Labels, repository: f.Repository, requires: f.Requires}
 	case events.FreezeDeclared:
 		m.freezes[f.Name] = frozen(f)
 	case events.FreezeLifted:
@@ -137,6 +160,8 @@ func (m *model) take(e es.Event) {
 		m.assignment(e, f)
 	case events.Rollout:
 		m.rollout(e, f)
+	default:
+		m.release(e)
 	}
 }
 
@@ -161,6 +186,7 @@ func frozen(f events.FreezeDeclared) *freeze {
 func (m *model) assignment(e es.Event, fact events.Assignment) {
 	tell := func(n events.StepName, v *events.Version, rollout string) {
 		*m.place(n) = place{stands: v, source: e.Sequence, rollout: rollout}
+		m.past[n] = append(m.past[n], standing{at: e.Recorded, is: v})
 	}
 	version := func(t events.Told) *events.Version {
 		return &events.Version{Reference: t.Reference, Build: t.Build, Commit: t.Commit}
@@ -223,6 +249,7 @@ func (p *place) about(s events.Seen) bool {
 func (m *model) rollout(e es.Event, fact events.Rollout) {
 	if f, ok := fact.(events.RolloutPlanning); ok {
 		r := begin(f)
+		r.by, r.planned = e.Command.Actor, e.Recorded
 		m.rollouts[f.ID], m.order = r, append(m.order, r)
 		return
 	}
@@ -237,7 +264,7 @@ func (m *model) rollout(e es.Event, fact events.Rollout) {
 			r.steps = append(r.steps, &step{PlannedStep: p, phase: events.StepWaiting, attempt: p.Tried, spent: p.Tried})
 		}
 	case events.RolloutPlanned:
-		r.status = queued
+		r.status, r.closed = queued, true
 		if f.Approval {
 			r.status = asking
 		}
@@ -253,6 +280,8 @@ func (m *model) rollout(e es.Event, fact events.Rollout) {
 	case events.RolloutStepBegun:
 		s := r.step(f.StepName)
 		s.phase, s.attempt, s.begun, r.begun = events.StepPending, f.Attempt, e.Recorded, true
+		t := r.tier(f.Tier)
+		t.begins = append(t.begins, e.Recorded)
 	case events.RolloutStepEnded:
 		r.end(f, e.Recorded)
 	case events.RolloutStepRetried:
@@ -265,7 +294,10 @@ func (m *model) rollout(e es.Event, fact events.Rollout) {
 	case events.RolloutFailed:
 		r.final(e.Recorded)
 		r.failed = true
-	case events.RolloutFinished, events.RolloutAborted, events.RolloutSuperseded:
+	case events.RolloutFinished:
+		r.final(e.Recorded)
+		r.finished = true
+	case events.RolloutAborted, events.RolloutSuperseded:
 		r.final(e.Recorded)
 	case events.RolloutReverted:
 		r.reverted = f.By
@@ -281,7 +313,7 @@ func begin(f events.RolloutPlanning) *rollout {
 	if err != nil {
 		return r // a step in a tier that it has not is a violation
 	}
-	r.back = strategy.Rollback
+	r.back, r.edges = strategy.Rollback, strategy.Edges
 	ordered, err := strategy.Ordered()
 	if err != nil {
 		return r
@@ -297,7 +329,7 @@ func (r *rollout) final(at time.Time) {
 	if r.status == paused {
 		r.pauses[len(r.pauses)-1].to = at
 	}
-	r.status = final
+	r.status, r.ended = final, at
 }
 
 func (r *rollout) end(f events.RolloutStepEnded, at time.Time) {

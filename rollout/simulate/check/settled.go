@@ -13,9 +13,15 @@ func (j *judge) settled() {
 				j.sayOf("stuck", "%s of rollout %s is under way since %v, and nothing ends it", s.StepName, r.id, s.begun)
 			}
 		}
+		if r.status == planning && j.history.Engines[r.by] {
+			j.sayOf("half-planned", "%s has begun to write rollout %s down, and nobody gives that up", r.by, r.id)
+		}
 		if r.status != final {
 			j.reasoned(r)
 		}
+	}
+	for _, w := range j.history.Tracks {
+		j.idle(w)
 	}
 }
 
@@ -77,6 +83,13 @@ func (j *judge) so(r *rollout, w Reason) (root, so bool) {
 		return true, so
 	case events.HoldSemaphore:
 		return j.semaphore(r.tier(w.Tier))
+	case events.HoldOffline:
+		return true, j.isAway(s.Node, j.history.Settled)
+	case events.HoldGate:
+		for _, o := range r.of(w.Tier) {
+			root = root || o.phase == events.StepDone && j.isAway(o.Node, j.history.Settled)
+		}
+		return root, true
 	case "node-retired":
 		n := j.nodes[s.Node]
 		return true, n == nil || n.retired

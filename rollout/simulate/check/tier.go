@@ -73,7 +73,7 @@ func (j *judge) through(e es.Event, r *rollout, open map[events.StepName]bool) {
 			continue
 		}
 		for _, s := range r.of(t.Name) {
-			if left := open[s.StepName] && (t.Offline == "" || t.Offline == events.OfflineWait); s.open() && !left {
+			if left := open[s.StepName] && (t.Offline == "" || t.Offline == events.OfflineWait) && j.wasAway(s.Node, e.Recorded); s.open() && !left {
 				j.say("tier-through", "rollout %s goes on from tier %s, and %s is %s", r.id, t.Name, s.StepName, s.phase)
 			}
 		}
