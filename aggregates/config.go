@@ -5,6 +5,7 @@ import (
 
 	"github.com/cockroachdb/errors"
 
+	"catenary/aggregates/content"
 	"catenary/events"
 )
 
@@ -26,6 +27,8 @@ type Config struct {
 	// Zones gives time zones by name, for the windows of freezes; nil means [time.LoadLocation]. Programs carry the zones with
 	// them, so all of them give the same.
 	Zones events.Zones
+	// Measure is what records are measured with; nil makes one. Worlds that one goroutine uses, one after another, may share it.
+	Measure *content.Measure
 }
 
 func (c Config) filled() (Config, error) {
@@ -37,6 +40,9 @@ func (c Config) filled() (Config, error) {
 	}
 	if c.Zones == nil {
 		c.Zones = time.LoadLocation
+	}
+	if c.Measure == nil {
+		c.Measure = &content.Measure{}
 	}
 	return c, nil
 }

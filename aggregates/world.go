@@ -113,7 +113,7 @@ func NewWorld(cfg Config) (*World, error) {
 	}
 	log := &journal.Log{}
 	return &World{
-		cfg: cfg, log: log, measure: &content.Measure{}, names: map[string]string{}, zones: map[string]*time.Location{},
+		cfg: cfg, log: log, measure: cfg.Measure, names: map[string]string{}, zones: map[string]*time.Location{},
 
 		modules:      newInstances[module.State](log),
 		nodes:        newInstances[node.State](log),

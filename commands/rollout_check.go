@@ -68,9 +68,9 @@ func (c *check) closing(p PlanRollout) {
 }
 
 func (c *check) planHead(h events.PlanHead, id string) {
-	c.strategy("head.strategy", h.Strategy)
+	strategy := c.strategy("head.strategy", h.Strategy)
 	c.maybeName("head.strategy-name", h.StrategyName)
-	if c.first == nil && h.StrategyDigest != digestOf(h.Strategy) {
+	if c.first == nil && h.StrategyDigest != digestOf(strategy) {
 		c.failf(CodeBadValue, "the digest is the SHA-256 of the canonical form", "head.strategy-digest %.80q is not that of head.strategy", h.StrategyDigest)
 	}
 	c.text("head.reason", h.Reason)
@@ -99,11 +99,7 @@ func (c *check) planHead(h events.PlanHead, id string) {
 }
 
 // digestOf gives the digest of a strategy's canonical form; empty for what is no strategy.
-func digestOf(raw events.Raw) string {
-	s, err := events.ParseStrategy(raw)
-	if err != nil {
-		return ""
-	}
+func digestOf(s events.Strategy) string {
 	_, digest, err := s.Canonical()
 	if err != nil {
 		return ""

@@ -51,15 +51,17 @@ func (c EndStrategy) Validate() error {
 	return k.done(c.Ref())
 }
 
-func (c *check) strategy(field string, raw events.Raw) {
+func (c *check) strategy(field string, raw events.Raw) (parsed events.Strategy) {
 	if len(raw) == 0 {
 		c.failf(CodeMissingField, "see catenary strategy schema", "%s is empty", field)
 	}
 	c.raw(field, raw)
 	if c.first != nil {
-		return
+		return parsed
 	}
-	if _, err := events.ParseStrategy(raw); err != nil {
+	parsed, err := events.ParseStrategy(raw)
+	if err != nil {
 		c.failf(CodeBadValue, "see catenary strategy schema", "%s: %s", field, err)
 	}
+	return parsed
 }

@@ -187,6 +187,9 @@ func (e *Engine) send(a walk.Action) {
 	r := e.reign
 	r.parts.Go(func() {
 		options := dispatch.Options{Fence: r.fence, Deadline: e.cfg.Now().Add(commandTerm)}
+		if a.Expected != 0 {
+			options.Expected = &a.Expected
+		}
 		beforeSending(a)
 		answer, err := e.client.Within(commandPatience).Send(r.ctx, a.Payload, options)
 		afterAnswer(a)

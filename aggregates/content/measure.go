@@ -3,6 +3,7 @@ package content
 import (
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -51,9 +52,9 @@ func (m *Measure) make(t reflect.Type) sizer {
 	case reflect.Bool:
 		return func(reflect.Value) int { return len("false") }
 	case reflect.Int:
-		return func(v reflect.Value) int { return len(fmt.Sprint(v.Int())) }
+		return func(v reflect.Value) int { return len(strconv.FormatInt(v.Int(), 10)) }
 	case reflect.Uint64:
-		return func(v reflect.Value) int { return len(fmt.Sprint(v.Uint())) }
+		return func(v reflect.Value) int { return len(strconv.FormatUint(v.Uint(), 10)) }
 	case reflect.Pointer:
 		elem := m.sizer(t.Elem())
 		return func(v reflect.Value) int {

@@ -11,10 +11,12 @@ import (
 
 // edges makes steps of one tier wait for one another: on each node by what modules require, and by the edges of the strategy.
 func (m *maker) edges() error {
-	for i, e := range m.request.Strategy.Edges {
+	for _, e := range m.request.Strategy.Edges { // before any edge: those of others hold for them too
 		if e.Notify {
 			m.refreshes(e)
 		}
+	}
+	for i, e := range m.request.Strategy.Edges {
 		if err := m.edge(fmt.Sprintf("edges[%d]", i), e); err != nil {
 			return err
 		}

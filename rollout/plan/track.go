@@ -133,7 +133,9 @@ func leftBy(before chain.WholeRollout, steps []events.PlannedStep) bool {
 	for _, s := range before.All {
 		left[Change{StepName: events.StepName{Node: s.Node, Module: s.Module}, To: to(s.After)}] = s.Outcome != events.StepDone
 	}
-	return !slices.ContainsFunc(steps, func(s events.PlannedStep) bool { return !s.Refresh && !left[Change{StepName: s.StepName, To: to(s.After)}] })
+	return !slices.ContainsFunc(steps, func(s events.PlannedStep) bool {
+		return !s.Refresh && !left[Change{StepName: s.StepName, To: to(s.After)}]
+	})
 }
 
 // nothingOf says why a plan has no steps.

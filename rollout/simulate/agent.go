@@ -45,12 +45,12 @@ func newAgent(s *simulation, n fleetNode) *agent {
 	for _, m := range s.fleet.modules {
 		a.units = append(a.units, &unit{name: events.StepName{Node: n.name, Module: m.name}})
 	}
-	s.after(a.span(time.Second, polls), a.poll)
+	s.timeline.plan(a.span(time.Second, polls), a.poll, true)
 	return a
 }
 
 func (a *agent) poll() {
-	a.after(polls, a.poll)
+	a.timeline.plan(polls, a.poll, true)
 	a.readAll()
 }
 
@@ -256,11 +256,15 @@ func (a *agent) back() {
 	a.goOn()
 }
 
-// goOn takes up again what is not done.
+// goOn takes up again what is not done, and looks whether what is done is well.
 func (a *agent) goOn() {
 	for _, u := range a.units {
-		if !u.well && u.told.source > 0 {
+		switch {
+		case u.told.source == 0:
+		case !u.well:
 			a.work(u, a.span(10*time.Millisecond, 3*time.Second))
+		case u.told.version != nil:
+			a.examine(u, a.span(time.Second, 15*time.Second))
 		}
 	}
 }

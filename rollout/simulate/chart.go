@@ -17,17 +17,20 @@ type chart struct {
 	nodes     map[string]chain.Node
 	modules   map[string]chain.Module
 	published map[string]chain.Published
-	// references gives what is published under a key.
+	// references gives what is published under a key, releases the names of what is published, in order.
 	references map[string]events.Reference
+	releases   []string
 	frozen     map[string]chain.Freeze
 	places     map[events.StepName]told
 	// past holds all that was told of each place, in order.
 	past     map[events.StepName][]told
 	rollouts map[string]*charted
 	order    []*charted
-	// merges and builds are by the keys of their instances.
+	// merges and builds are by the keys of their instances, heard and asked in order.
 	merges     map[string]*chain.Merge
+	heard      []*chain.Merge
 	builds     map[string]*chain.Build
+	asked      []*chain.Build
 	tracks     map[string]chain.Track
 	strategies map[string]events.Strategy
 }
@@ -46,7 +49,7 @@ type charted struct {
 	planned, final bool
 	pending        int
 	record         chain.Rollout
-	tiers          []events.Tier
+	strategy       events.Raw
 	steps          []chain.Step
 }
 
@@ -76,6 +79,7 @@ func (c *chart) take(e es.Event) {
 		c.modules[f.Module] = chain.Module{Name: f.Module, Repository: f.Repository, Requires: f.Requires, Labels: f.Labels, Registered: e.Recorded}
 	case events.PublicationRecorded:
 		c.references[e.Ref.Key] = f.Reference
+		c.releases = append(c.releases, f.Reference.String())
 		c.published[f.Reference.String()] = chain.Published{Reference: f.Reference, Module: f.Module, Build: f.Build, Commit: f.Commit, At: e.Recorded}
 	case events.PublicationVetoed:
 		c.veto(e.Ref.Key, &chain.Veto{Reason: f.Reason})
@@ -134,9 +138,7 @@ func (c *chart) rollout(e es.Event, id string, fact events.Rollout) {
 	}
 	switch f := fact.(type) {
 	case events.RolloutPlanning:
-		if s, err := events.ParseStrategy(f.Strategy); err == nil {
-			r.tiers = s.Tiers
-		}
+		r.strategy = f.Strategy
 		r.record = chain.Rollout{ID: id, State: chain.RolloutPlanning, Builds: f.Targets, Reverts: f.Reverts, Track: f.Track}
 	case events.RolloutStepsPlanned:
 		for _, p := range f.Steps {
@@ -192,7 +194,11 @@ func (r *charted) step(n events.StepName) *chain.Step {
 func (c *chart) whole(id string) chain.WholeRollout {
 	r := c.rollouts[id]
 	w := chain.WholeRollout{Rollout: r.record, All: r.steps}
-	for _, t := range r.tiers {
+	strategy, err := events.ParseStrategy(r.strategy)
+	if err != nil {
+		return w // it can't have begun then
+	}
+	for _, t := range strategy.Tiers {
 		w.Tiers = append(w.Tiers, chain.TierNodes{Tier: chain.Tier{Name: t.Name, Policy: chain.Policy{Timeout: t.Timeout, Retry: t.Retry}}})
 	}
 	return w
@@ -218,12 +224,26 @@ func (c *chart) standing() map[events.StepName]events.Version {
 	return list
 }
 
+// thaws says whether a freeze may come or go by itself from a moment on.
+func (c *chart) thaws(now time.Time) bool {
+	for _, z := range c.frozen {
+		if z.Window == nil {
+			continue
+		}
+		end, err := time.Parse(time.RFC3339, z.Window.End)
+		if err != nil || now.Before(end.Add(planInterval)) { // that it is over has been seen after that
+			return true
+		}
+	}
+	return false
+}
+
 func (c *chart) freezes() []string { return slices.Sorted(maps.Keys(c.frozen)) }
 
 // vetoed lists what is vetoed.
 func (c *chart) vetoed() []events.Reference {
 	var list []events.Reference
-	for _, name := range slices.Sorted(maps.Keys(c.published)) {
+	for _, name := range c.releases {
 		if p := c.published[name]; p.Vetoed != nil {
 			list = append(list, p.Reference)
 		}

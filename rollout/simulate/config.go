@@ -8,6 +8,7 @@ import (
 	"catenary/es"
 	"catenary/rollout/plan"
 	"catenary/rollout/simulate/check"
+	"catenary/rollout/stage"
 	"catenary/rollout/walk"
 )
 
@@ -21,8 +22,8 @@ type Config struct {
 	Anew bool
 	// Parts are what is run.
 	Parts Parts
-	// Registry is what events are read and written with. Making one takes as long as a part of a history: many of them share it. Nil makes one.
-	Registry *es.Registry
+	// Tools are shared by runs of one goroutine; nil makes them anew.
+	Tools *stage.Tools
 }
 
 // Parts are what is run. The zero value is the real thing; a test puts something with a fault in its place.

@@ -49,9 +49,12 @@ type engine struct {
 func (e *engine) clock() time.Time { return e.now.Add(e.skew) }
 
 // later does something after a time, if the engine still lives then; one that hangs does it when it goes on.
-func (e *engine) later(d time.Duration, do func()) {
+func (e *engine) later(d time.Duration, do func()) { e.alive(d, do, false) }
+
+// alive does it as a thing that is done every so often, or as one that is to be done now.
+func (e *engine) alive(d time.Duration, do func(), regular bool) {
 	life := e.life
-	e.after(d, func() {
+	e.timeline.plan(d, func() {
 		switch {
 		case e.life != life || !e.up:
 		case e.now.Before(e.asleep):
@@ -59,7 +62,7 @@ func (e *engine) later(d time.Duration, do func()) {
 		default:
 			do()
 		}
-	})
+	}, regular)
 }
 
 // start starts it with nothing but the events.
@@ -83,7 +86,7 @@ func (e *engine) start() {
 }
 
 func (e *engine) newWalker() Walker {
-	w := walk.New(walk.Config{Registry: e.config.Registry})
+	w := walk.New(walk.Config{Registry: e.config.Tools.Registry})
 	if e.config.Parts.Walker != nil {
 		return e.config.Parts.Walker(w)
 	}
@@ -114,15 +117,20 @@ func (e *engine) calm() {
 	e.later(0, e.catchUp)
 }
 
-// hears says that events are stored: they reach the engine in their order, some of them late.
+// hears says that events are stored: they reach the engine in their order, some of them late. One that stands by takes them in when the lease
+// changes hands: before that nobody can tell.
 func (e *engine) hears(upTo int) {
 	d := e.span(time.Millisecond, 10*time.Millisecond)
 	if !e.quiet && e.percent(2) {
 		d = e.span(time.Millisecond, 3*time.Second)
 	}
 	e.later(d, func() {
-		if upTo > e.heard {
-			e.heard = upTo
+		if upTo <= e.heard {
+			return
+		}
+		fresh := e.ledger.Events[e.heard:upTo]
+		e.heard = upTo
+		if e.leads() || slices.ContainsFunc(fresh, func(ev es.Event) bool { return ev.Ref.Aggregate == events.AggregateLease }) {
 			e.catchUp()
 		}
 	})
@@ -173,9 +181,9 @@ func (e *engine) busy() bool {
 
 // lease renews the lease, or tries to take it.
 func (e *engine) lease() {
-	e.later(leaseTTL/3, e.lease)
+	e.alive(leaseTTL/3, e.lease, true)
 	if !e.leads() {
-		if e.seesOther() && e.percent(70) {
+		if e.seesOther() && e.percent(e.leaves()) {
 			return // asking for a lease that is held is refused
 		}
 		e.send(command{Payload: commands.TakeLease{Name: commands.EngineLease, Holder: e.holder, TTL: leaseTTL.String()}, actor: e.seat}, nil)
@@ -184,6 +192,14 @@ func (e *engine) lease() {
 	if !e.config.Parts.Unrenewed {
 		e.send(command{Payload: commands.RenewLease{Name: commands.EngineLease, Holder: e.holder}, actor: e.seat}, nil)
 	}
+}
+
+// leaves is how often, of a hundred, an engine does not ask for the lease of another that is at work: a refusal is all that comes of it.
+func (e *engine) leaves() int {
+	if e.quiet {
+		return 95
+	}
+	return 70
 }
 
 // seesOther says whether another engine is at work.
@@ -227,7 +243,11 @@ func (e *engine) lookAt(at time.Time) {
 // act sends a command that the walker asks for.
 func (e *engine) act(a walk.Action) {
 	walker, life := e.walker, e.life
-	e.issue(e.command(a.Payload), func(answer es.Answer, err error) {
+	c := e.command(a.Payload)
+	if a.Expected != 0 {
+		c.expected = &a.Expected
+	}
+	e.issue(c, func(answer es.Answer, err error) {
 		e.later(0, func() {
 			if e.life == life && e.walker == walker {
 				walker.Answered(a, answer, err, e.clock())

@@ -190,7 +190,7 @@ func (s *simulation) doPlan(d Incident) {
 			r.Supersedes = []string{s.chart.order[d.C/32%n].id}
 		}
 	}
-	p, err := s.plan(r)
+	p, err := s.makes(r)
 	var circle *plan.CircleError
 	var edge *plan.EdgeError
 	switch {

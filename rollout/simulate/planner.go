@@ -46,16 +46,18 @@ func (e *engine) plansFrom() {
 }
 
 // soon does something after a time, if the planner plans yet.
-func (p *planner) soon(d time.Duration, do func()) {
-	p.later(d, func() {
+func (p *planner) soon(d time.Duration, do func()) { p.later(d, p.presently(do)) }
+
+func (p *planner) presently(do func()) func() {
+	return func() {
 		if p.engine.plans == p && p.leads() {
 			do()
 		}
-	})
+	}
 }
 
 func (p *planner) tick() {
-	p.soon(planInterval, p.tick)
+	p.alive(planInterval, p.presently(p.tick), true)
 	p.tracks = p.tracks || p.walker.PlansByItself()
 	p.tell()
 }
@@ -145,7 +147,7 @@ func (p *planner) back(id string) {
 		p.keep(id, err.Error())
 		return
 	}
-	made, err := p.plan(plan.Request{ID: fmt.Sprintf("%s-back-%d", id, p.made+1), Strategy: strategy, Reason: "it has failed", Reverts: id, Undo: undo})
+	made, err := p.makes(plan.Request{ID: fmt.Sprintf("%s-back-%d", id, p.made+1), Strategy: strategy, Reason: "it has failed", Reverts: id, Undo: undo})
 	switch {
 	case err != nil:
 		p.fail(err)
@@ -169,7 +171,7 @@ func (p *planner) keep(id, why string) {
 // track plans for a track, if that has something due.
 func (p *planner) track(name string) {
 	t, there := p.chart.tracks[name]
-	if !there || p.looked[name] == len(p.ledger.Events) && len(p.chart.frozen) == 0 {
+	if !there || p.looked[name] == len(p.ledger.Events) && !p.chart.thaws(p.now.Add(-planInterval)) {
 		p.serve()
 		return
 	}
@@ -179,6 +181,7 @@ func (p *planner) track(name string) {
 	case err != nil:
 		p.fail(err)
 	case hold == nil:
+		p.made++
 		p.record(made, func() {})
 	case len(made.Placed) > 0:
 		p.release(made.Placed)
@@ -244,11 +247,7 @@ func (s *simulation) due(t chain.Track, a plan.Asked) (plan.TrackPlan, *events.H
 		before = s.chart.whole(due.Again)
 	}
 	a.Now, a.ID = s.now, fmt.Sprintf("%s-%d", t.Track, s.made+1)
-	made, hold, err := plan.Carry(facts, t, due, before, s.chart.strategies[t.Strategy], a)
-	if hold == nil && err == nil {
-		s.made++
-	}
-	return made, hold, err
+	return plan.Carry(facts, t, due, before, s.chart.strategies[t.Strategy], a)
 }
 
 // write writes a plan down, each command when the one before it is done, and says then whether all of it is.

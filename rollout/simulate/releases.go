@@ -86,6 +86,7 @@ func (s *simulation) trigger(d Incident) {
 	case err != nil:
 		s.fail(err)
 	case hold == nil:
+		s.made++
 		s.person(made, true)
 	}
 }

@@ -53,8 +53,8 @@ type simulation struct {
 
 // Do makes a history. It gives errors for faults of what is run that are no matter of a history, such as an event that can't be folded.
 func Do(c Config) (Run, error) {
-	if c.Registry == nil {
-		c.Registry = events.Registry()
+	if c.Tools == nil {
+		c.Tools = stage.NewTools()
 	}
 	ground := fleetOf(c.Seed)
 	incidents := incidentsOf(c.Seed, len(ground.tracks) > 0)
@@ -64,7 +64,7 @@ func Do(c Config) (Run, error) {
 		history: check.History{Fences: map[string]uint64{}, Engines: map[string]bool{}, Waiting: map[string][]check.Reason{}, Kept: map[string]string{}, Lease: leaseTTL, Late: late, Stale: late + mostHang},
 	}
 	var err error
-	if s.ledger, err = stage.NewLedger(start, c.Registry); err != nil {
+	if s.ledger, err = stage.NewLedger(start, c.Tools); err != nil {
 		return Run{}, err
 	}
 	s.ledger.Decide, s.ledger.Fold = c.Parts.Decide, c.Parts.Fold
@@ -115,6 +115,11 @@ func (s *simulation) until(end time.Time, over func() bool) {
 		if over != nil && n%between == 0 && over() {
 			return
 		}
+		if over != nil && s.ahead == 0 && s.still() {
+			s.skip(end)
+			s.renew()
+			return
+		}
 		if n > mostEvents {
 			s.fail(errors.Newf("it never comes to rest: %d things have happened by %v", n, s.now))
 		}
@@ -154,6 +159,20 @@ func (s *simulation) calm() {
 	}
 }
 
+// still says whether nothing can happen by itself any more: nobody has anything to do, and no freeze comes or goes.
+func (s *simulation) still() bool {
+	e, ok := s.walking()
+	return ok && !e.busy() && !s.chart.thaws(s.now) && !s.anyDue()
+}
+
+// renew renews the lease as it would have been in a time that was passed over.
+func (s *simulation) renew() {
+	if e, ok := s.walking(); ok && !s.config.Parts.Unrenewed {
+		p := commands.RenewLease{Name: commands.EngineLease, Holder: e.holder}
+		s.decide(es.Command{ID: s.commandID(), Ref: p.Ref(), Verb: p.Verb(), Data: p, Actor: e.seat})
+	}
+}
+
 // over says whether every rollout is final and nothing is under way.
 func (s *simulation) over() bool {
 	for _, r := range s.chart.order {
@@ -162,7 +181,15 @@ func (s *simulation) over() bool {
 		}
 	}
 	e, ok := s.walking()
-	return ok && !e.busy()
+	return ok && !e.busy() && !s.anyDue()
+}
+
+// anyDue says whether a track has something to plan.
+func (s *simulation) anyDue() bool {
+	return slices.ContainsFunc(s.chart.automatic(), func(name string) bool {
+		_, hold, err := s.due(s.chart.tracks[name], plan.Asked{})
+		return hold == nil && err == nil
+	})
 }
 
 // walking gives the engine that walks.
@@ -239,8 +266,8 @@ func (s *simulation) help() {
 // ask sends what a person wants, who does not look at the answer.
 func (s *simulation) ask(p es.Payload) { s.send(command{Payload: p, actor: person}, nil) }
 
-// make plans on what is known now.
-func (s *simulation) plan(r plan.Request) (plan.Plan, error) {
+// makes plans on what is known now.
+func (s *simulation) makes(r plan.Request) (plan.Plan, error) {
 	s.made++
 	r.Now, r.AllowMissing = s.now, true
 	if s.config.Parts.Plan != nil {

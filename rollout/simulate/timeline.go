@@ -7,6 +7,8 @@ type timeline struct {
 	now   time.Time
 	order uint64
 	queue []due
+	// ahead counts what is in the queue besides what is done every so often.
+	ahead int
 }
 
 // due is a thing that is to happen. Its moment is in nanoseconds since 1970: a run compares very many of them.
@@ -14,14 +16,30 @@ type due struct {
 	at    int64
 	order uint64
 	do    func()
+	// regular says that it is done every so often, whether there is anything to do or not.
+	regular bool
 }
 
 func (d due) before(o due) bool { return d.at < o.at || d.at == o.at && d.order < o.order }
 
 // after puts down what is to happen after a time.
-func (t *timeline) after(d time.Duration, do func()) {
+func (t *timeline) after(d time.Duration, do func()) { t.plan(d, do, false) }
+
+func (t *timeline) plan(d time.Duration, do func(), regular bool) {
 	t.order++
-	t.put(due{at: t.now.UnixNano() + int64(max(0, d)), order: t.order, do: do})
+	if !regular {
+		t.ahead++
+	}
+	t.put(due{at: t.now.UnixNano() + int64(max(0, d)), order: t.order, do: do, regular: regular})
+}
+
+// skip passes over a stretch of time in which there is nothing to do. What is done every so often goes on after it.
+func (t *timeline) skip(to time.Time) {
+	by := to.UnixNano() - t.now.UnixNano()
+	for i := range t.queue {
+		t.queue[i].at += by
+	}
+	t.now = to
 }
 
 // next lets the next thing happen, unless it comes after a moment, and says whether it did.
@@ -31,6 +49,9 @@ func (t *timeline) next(until time.Time) bool {
 		return false
 	}
 	d := t.take()
+	if !d.regular {
+		t.ahead--
+	}
 	t.now = time.Unix(0, d.at).UTC()
 	d.do()
 	return true

@@ -15,13 +15,15 @@ func (c *chart) takeRelease(e es.Event) {
 	key := e.Ref.Key
 	switch f := e.Data.(type) {
 	case events.MergeHeld:
-		c.merges[key] = &chain.Merge{Repository: f.Repository, Branch: f.Branch, Commit: f.Commit, Merged: f.Merged, Alone: f.Alone, Waiting: f.Waiting}
+		m := &chain.Merge{Repository: f.Repository, Branch: f.Branch, Commit: f.Commit, Merged: f.Merged, Alone: f.Alone, Waiting: f.Waiting}
+		c.merges[key], c.heard = m, append(c.heard, m)
 	case events.MergeTaken:
 		c.merges[key].Rollout = f.Rollout
 	case events.MergeReleased:
 		c.merges[key].Waiting = ""
 	case events.BuildAsked:
-		c.builds[key] = &chain.Build{ID: f.ID, Module: f.Module, Repository: f.Repository, Commit: f.Commit, At: e.Recorded}
+		b := &chain.Build{ID: f.ID, Module: f.Module, Repository: f.Repository, Commit: f.Commit, At: e.Recorded}
+		c.builds[key], c.asked = b, append(c.asked, b)
 	case events.BuildPublished:
 		ref := f.Reference
 		c.builds[key].Published = &ref
@@ -58,17 +60,17 @@ func (c *chart) trackFacts(t chain.Track, f plan.Facts, triggered bool) plan.Tra
 		}
 	}
 	if t.On == events.OnMerge {
-		for _, key := range slices.Sorted(maps.Keys(c.merges)) {
-			of.Merges = append(of.Merges, *c.merges[key])
+		for _, m := range c.heard {
+			of.Merges = append(of.Merges, *m)
 		}
-		for _, key := range slices.Sorted(maps.Keys(c.builds)) {
-			if b := c.builds[key]; b.Published != nil {
+		for _, b := range c.asked {
+			if b.Published != nil {
 				of.Builds = append(of.Builds, *b)
 			}
 		}
 		return of
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.published)) {
+	for _, name := range c.releases {
 		if p := c.published[name]; slices.Contains(t.Modules, p.Module) {
 			of.Published = append(of.Published, p)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/errors"
 
 	"catenary/aggregates"
+	"catenary/aggregates/content"
 	"catenary/commands"
 	"catenary/es"
 	"catenary/events"
@@ -25,8 +26,8 @@ type Ledger struct {
 	Decide func(*aggregates.World, es.Command) ([]es.KeyedEvent, error)
 	Fold   func(es.Event) es.Event
 
-	registry *es.Registry
-	writers  int
+	tools   *Tools
+	writers int
 	// accepted holds the last event of what was accepted: a command that comes again gets its first answer.
 	accepted map[identity]uint64
 }
@@ -38,12 +39,26 @@ type identity struct {
 }
 
 // usual is how many events most histories have.
-const usual = 256
+const usual = 192
 
-// NewLedger returns a ledger without events, which reads and writes them with a registry.
-func NewLedger(now time.Time, registry *es.Registry) (*Ledger, error) {
-	world, err := aggregates.NewWorld(aggregates.Config{})
-	return &Ledger{World: world, Now: now.UTC(), Events: make([]es.Event, 0, usual), registry: registry, accepted: make(map[identity]uint64, usual)}, err
+// Tools are what ledgers read, write and measure with. Making them takes as long as a short history: ledgers that one goroutine uses, one after
+// another, may share them.
+type Tools struct {
+	Registry *es.Registry
+	measure  *content.Measure
+}
+
+// NewTools returns the tools for all kinds of events.
+func NewTools() *Tools { return &Tools{Registry: events.Registry(), measure: &content.Measure{}} }
+
+// NewLedger returns a ledger without events.
+func NewLedger(now time.Time, tools *Tools) (*Ledger, error) {
+	world, err := tools.world()
+	return &Ledger{World: world, Now: now.UTC(), Events: make([]es.Event, 0, usual), tools: tools, accepted: make(map[identity]uint64, usual)}, err
+}
+
+func (t *Tools) world() (*aggregates.World, error) {
+	return aggregates.NewWorld(aggregates.Config{Measure: t.measure})
 }
 
 // Do decides a command and records what it leads to. It gives errors for a payload of a wrong shape, and for faults of the program; a refusal
@@ -99,11 +114,11 @@ func (l *Ledger) decide(c es.Command) ([]es.KeyedEvent, error) {
 
 // record stores an event and folds it, in the form in which it is read back.
 func (l *Ledger) record(c es.Command, f es.KeyedEvent) error {
-	name, body, err := l.registry.Encode(f.Data)
+	name, body, err := l.tools.Registry.Encode(f.Data)
 	if err != nil {
 		return err
 	}
-	data, err := l.registry.DecodeBody(name, body)
+	data, err := l.tools.Registry.DecodeBody(name, body)
 	if err != nil {
 		return err
 	}
@@ -129,7 +144,7 @@ func (l *Ledger) Reopen() error {
 	if err := l.World.Snapshot(&snapshot); err != nil {
 		return err
 	}
-	world, err := aggregates.NewWorld(aggregates.Config{})
+	world, err := l.tools.world()
 	if err != nil {
 		return err
 	}

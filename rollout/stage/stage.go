@@ -50,7 +50,7 @@ type Told struct {
 
 // New returns a stage whose engine has the lease. Window bounds the engine's commands under way; 0 means the engine's own bound.
 func New(now time.Time, window int) (*Stage, error) {
-	ledger, err := NewLedger(now, events.Registry())
+	ledger, err := NewLedger(now, NewTools())
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func New(now time.Time, window int) (*Stage, error) {
 }
 
 func (s *Stage) newWalk() *walk.State {
-	return walk.New(walk.Config{Registry: s.registry, Window: s.window})
+	return walk.New(walk.Config{Registry: s.tools.Registry, Window: s.window})
 }
 
 // TakeOver lets another engine take the lease that the one before has given back. It begins with nothing but the log.
@@ -98,12 +98,16 @@ func (s *Stage) Fold(n int) (*walk.State, error) {
 func (s *Stage) holder() string { return fmt.Sprintf("engine-%d", s.engines) }
 
 // Send sends a command and records what it leads to.
-func (s *Stage) Send(actor string, p es.Payload) (es.Answer, error) { return s.send(actor, 0, p) }
+func (s *Stage) Send(actor string, p es.Payload) (es.Answer, error) { return s.send(actor, 0, 0, p) }
 
-func (s *Stage) send(actor string, fence uint64, p es.Payload) (es.Answer, error) {
+func (s *Stage) send(actor string, fence, expected uint64, p es.Payload) (es.Answer, error) {
 	s.commands++
 	before := len(s.Events)
-	answer, err := s.Do(es.Command{ID: fmt.Sprintf("c%d", s.commands), Ref: p.Ref(), Verb: p.Verb(), Data: p, Actor: actor, Fence: fence})
+	c := es.Command{ID: fmt.Sprintf("c%d", s.commands), Ref: p.Ref(), Verb: p.Verb(), Data: p, Actor: actor, Fence: fence}
+	if expected != 0 {
+		c.Expected = &expected
+	}
+	answer, err := s.Do(c)
 	if err != nil {
 		return answer, err
 	}
@@ -160,7 +164,7 @@ func (s *Stage) Look() ([]walk.Action, time.Time, error) {
 
 // Act sends what the engine asks for, and tells it the answer.
 func (s *Stage) Act(a walk.Action) error {
-	answer, err := s.send(Engine, s.Walk.Lease().Fence, a.Payload)
+	answer, err := s.send(Engine, s.Walk.Lease().Fence, a.Expected, a.Payload)
 	if err != nil {
 		return errors.Wrapf(err, "%s %s", a.Payload.Ref(), a.Payload.Verb())
 	}

@@ -13,6 +13,8 @@ type Action struct {
 	// Rollout is the rollout that it moves, Step the step; zero where it is about the rollout as a whole.
 	Rollout string
 	Step    events.StepName
+	// Expected is the version of the instance that it was decided on; zero means any.
+	Expected uint64
 	// number tells it from every other action of the same state.
 	number uint64
 }

@@ -285,6 +285,7 @@ func (l *look) merges() []Action {
 		case l.room():
 			m.Placed, m.Reason = true, "rollout "+m.rollout+" has finished"
 			a := l.ask(nil, m.ReleaseMerge)
+			a.Expected = m.version // it is another rollout's to place when that has taken it meanwhile
 			m.asked = asked{number: a.number}
 			l.due = append(l.due, a)
 		}

@@ -80,6 +80,7 @@ type publication struct{ vetoed bool }
 type merge struct {
 	commands.ReleaseMerge
 	rollout string
+	version uint64
 	asked   asked
 	hindrance
 }

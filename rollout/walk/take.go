@@ -92,6 +92,13 @@ func (s *State) fold(e es.Event) error {
 		s.touchAll()
 	case events.Publication:
 		s.foldPublication(e.Ref.Key, fact)
+		s.planning = true
+	case events.Build:
+		if _, published := fact.(events.BuildPublished); published {
+			s.planning = true
+		}
+	case events.StrategyFact:
+		s.planning = true
 	case events.Freeze:
 		s.foldFreeze(e.Ref.Key, fact)
 		s.planning = true
@@ -102,7 +109,7 @@ func (s *State) fold(e es.Event) error {
 		s.foldTrack(e.Ref.Key, fact)
 		s.planning = true
 	case events.Merge:
-		s.foldMerge(e.Ref.Key, fact)
+		s.foldMerge(e, fact)
 		s.planning = true
 	}
 	return nil
@@ -177,15 +184,16 @@ func (s *State) plansOn(key, on string) {
 	s.tracks[key] = true
 }
 
-func (s *State) foldMerge(key string, fact events.Merge) {
-	switch e := fact.(type) {
+func (s *State) foldMerge(e es.Event, fact events.Merge) {
+	key := e.Ref.Key
+	switch f := fact.(type) {
 	case events.MergeHeld:
 		m := at(s.merges, key)
-		m.Repository, m.Branch, m.Commit = e.Repository, e.Branch, e.Commit
+		m.Repository, m.Branch, m.Commit, m.version = f.Repository, f.Branch, f.Commit, e.Version
 		delete(s.placed, key)
 	case events.MergeTaken:
 		if m, ok := s.merges[key]; ok {
-			m.rollout = e.Rollout
+			m.rollout, m.version = f.Rollout, e.Version
 			delete(s.placed, key)
 		}
 	case events.MergeReleased:
