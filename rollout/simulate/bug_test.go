@@ -3,17 +3,13 @@ package simulate_test
 import (
 	"slices"
 	"testing"
-	"time"
 
-	"github.com/cockroachdb/errors"
-
-	"catenary/aggregates"
-	"catenary/commands"
+	"catenary/chain"
 	"catenary/es"
 	"catenary/events"
 	"catenary/rollout/plan"
 	"catenary/rollout/simulate"
-	"catenary/rollout/walk"
+	"catenary/rollout/stage"
 )
 
 // bug is a fault that is planted in what is run.
@@ -89,6 +85,74 @@ func bugs() []bug {
 		{name: "a retry does not wait", rules: []string{"begin-delay"}, parts: func() simulate.Parts {
 			return simulate.Parts{Fold: strategy(func(t *events.Tier) { t.Delay = "" })}
 		}},
+		{name: "a step is tried once too often", rules: []string{"retry"}, parts: func() simulate.Parts {
+			return simulate.Parts{Fold: strategy(func(t *events.Tier) { t.Retry++ })}
+		}},
+		{name: "a limit does not limit", rules: []string{"limit"}, parts: func() simulate.Parts {
+			return simulate.Parts{Fold: strategy(func(t *events.Tier) { t.Limit = nil })}
+		}},
+		{name: "nobody approves a later tier", rules: []string{"tier-approved"}, parts: func() simulate.Parts {
+			return simulate.Parts{Fold: strategy(func(t *events.Tier) { t.Approval = false })}
+		}},
+		{name: "a node that is back counts as away", rules: []string{"end-policy", "tier-through"}, parts: func() simulate.Parts {
+			return simulate.Parts{Walker: patched(patch{goneForEver: true})}
+		}},
+		{name: "what a step waits for is forgotten", rules: []string{"begin-dependency"}, parts: func() simulate.Parts {
+			return simulate.Parts{Fold: instead(func(f events.RolloutStepsPlanned) any {
+				return events.RolloutStepsPlanned{Part: f.Part, Steps: freed(f.Steps)}
+			})}
+		}},
+		{name: "a plan has no order", rules: []string{"begin-required", "begin-edge"}, parts: func() simulate.Parts { return simulate.Parts{Write: unordered} }},
+		{name: "half a plan stays", rules: []string{"half-planned"}, parts: func() simulate.Parts {
+			return simulate.Parts{Walker: patched(patch{halfUnseen: true})}
+		}},
+		{name: "what is superseded goes on", rules: []string{"superseded"}, parts: func() simulate.Parts { return simulate.Parts{Decide: outlasting} }},
+		{name: "as-of leads to what stood last", rules: []string{"restored"}, parts: func() simulate.Parts {
+			last := map[events.StepName]events.Version{}
+			return simulate.Parts{Plan: func(r plan.Request) plan.Request {
+				if r.Restore != nil {
+					now := r.Restore.Told
+					r.Restore = &plan.Restore{At: r.Restore.At, Told: last, Scope: r.Restore.Scope}
+					last = now
+				}
+				return r
+			}}
+		}},
+		{name: "a plan is one before its merges are taken", rules: []string{"merge-own"}, parts: func() simulate.Parts { return simulate.Parts{Write: takingLast} }},
+		{name: "what goes alone goes with others", rules: []string{"merge-alone"}, parts: func() simulate.Parts {
+			return simulate.Parts{
+				Track: of(func(f *plan.TrackFacts) {
+					for i := range f.Merges {
+						f.Merges[i].Alone = false
+					}
+				}),
+				Fold: instead(func(f events.MergeHeld) any { f.Alone = false; return f }),
+			}
+		}},
+		{name: "a track plans twice at once", rules: []string{"track-one"}, parts: func() simulate.Parts {
+			return simulate.Parts{Track: of(func(f *plan.TrackFacts) {
+				f.Rollouts = slices.DeleteFunc(f.Rollouts, func(r chain.Rollout) bool { return r.Stands() })
+			})}
+		}},
+		{name: "a track plans what was left, over and over", rules: []string{"track-again"}, parts: func() simulate.Parts {
+			return simulate.Parts{Track: of(func(f *plan.TrackFacts) {
+				f.Rollouts = slices.DeleteFunc(f.Rollouts, func(r chain.Rollout) bool { return !r.Stands() })
+			})}
+		}},
+		{name: "a merge that is heard of late leads back", rules: []string{"track-back"}, parts: func() simulate.Parts {
+			return simulate.Parts{Track: of(func(f *plan.TrackFacts) {
+				f.Merges = slices.DeleteFunc(f.Merges, func(m chain.Merge) bool { return !m.Stands() })
+			})}
+		}},
+		{name: "a merge is placed by what has failed", rules: []string{"merge-placed"}, parts: func() simulate.Parts {
+			return simulate.Parts{Walker: patched(patch{allFinishes: true})}
+		}},
+		{name: "an engine plans for a track by hand", rules: []string{"track-manual"}, parts: func() simulate.Parts {
+			return simulate.Parts{Track: func(t chain.Track, f plan.TrackFacts) (chain.Track, plan.TrackFacts) {
+				t.On = events.OnPublication
+				return t, f
+			}}
+		}},
 	}
 }
 
@@ -101,8 +165,9 @@ func TestBugsAreFound(t *testing.T) {
 	for _, b := range bugs() {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
+			tools := stage.NewTools()
 			for seed := uint64(1); seed <= mostSeeds; seed++ {
-				r, err := simulate.Do(simulate.Config{Seed: seed, Anew: b.anew, Parts: b.parts()})
+				r, err := simulate.Do(simulate.Config{Seed: seed, Anew: b.anew, Parts: b.parts(), Tools: tools})
 				if err != nil {
 					if !slices.Contains(b.rules, "due") {
 						t.Fatal(err)
@@ -121,154 +186,4 @@ func TestBugsAreFound(t *testing.T) {
 			t.Errorf("not found in %d histories", mostSeeds)
 		})
 	}
-}
-
-// refused says whether a command was refused with a code.
-func refused(err error, code string) bool {
-	var r *es.Refusal
-	return errors.As(err, &r) && r.Code == code
-}
-
-// beginningAnyway decides as the world does, but lets a step begin that is refused with a code.
-func beginningAnyway(code string) func(*aggregates.World, es.Command) ([]es.KeyedEvent, error) {
-	return func(w *aggregates.World, c es.Command) ([]es.KeyedEvent, error) {
-		facts, err := w.Decide(c)
-		p, begins := c.Data.(commands.BeginStep)
-		if !begins || !refused(err, code) {
-			return facts, err
-		}
-		step, _ := w.Steps(p.ID).Step(p.StepName)
-		begun := events.RolloutStepBegun{Tier: step.Tier, StepName: p.StepName, Attempt: step.Attempt + 1, Refresh: step.Notified}
-		var told any = events.AssignmentEnded{Node: p.Node, Module: p.Module, Rollout: p.ID}
-		if step.After != nil {
-			told = events.AssignmentAssigned{Told: events.Told{Node: p.Node, Module: p.Module, Reference: step.After.Reference, Rollout: p.ID}}
-		}
-		return []es.KeyedEvent{{Ref: c.Ref, Data: begun}, {Ref: commands.AssignmentRef(p.Node, p.Module), Data: told}}, nil
-	}
-}
-
-// hurried decides as the world does, but goes on to the next tier when the first step of a tier has ended.
-func hurried(w *aggregates.World, c es.Command) ([]es.KeyedEvent, error) {
-	facts, err := w.Decide(c)
-	p, ends := c.Data.(commands.EndStep)
-	if r := w.Rollout(p.ID); ends && err == nil && len(facts) == 1 && r.Entered < len(r.Tiers) && r.Tiers[r.Entered].Steps > 0 {
-		facts = append(facts, es.KeyedEvent{Ref: c.Ref, Data: events.RolloutTierEntered{Tier: r.Tiers[r.Entered].Name}})
-	}
-	return facts, err
-}
-
-// instead folds another fact in the place of each of a kind.
-func instead[T any](other func(T) any) func(es.Event) es.Event {
-	return func(e es.Event) es.Event {
-		if f, ok := e.Data.(T); ok {
-			e.Data = other(f)
-		}
-		return e
-	}
-}
-
-// strategy folds plans with another strategy.
-func strategy(change func(*events.Tier)) func(es.Event) es.Event {
-	return instead(func(f events.RolloutPlanning) any {
-		s, err := events.ParseStrategy(f.Strategy)
-		if err != nil {
-			return f
-		}
-		for i := range s.Tiers {
-			change(&s.Tiers[i])
-		}
-		if raw, _, err := s.Canonical(); err == nil {
-			f.Strategy = raw
-		}
-		return f
-	})
-}
-
-// once remembers what became of each event: the writer folds it first, and engines fold the same later.
-func once(fold func(es.Event) es.Event) func(es.Event) es.Event {
-	known := map[uint64]es.Event{}
-	return func(e es.Event) es.Event {
-		if _, ok := known[e.Sequence]; !ok {
-			known[e.Sequence] = fold(e)
-		}
-		return known[e.Sequence]
-	}
-}
-
-// remembered changes reports, given the rollout that last told the node.
-func remembered(change func(*events.Seen, string)) func(es.Event) es.Event {
-	told := map[es.Ref]string{}
-	return once(func(e es.Event) es.Event {
-		switch f := e.Data.(type) {
-		case events.AssignmentAssigned:
-			told[e.Ref] = f.Rollout
-		case events.AssignmentEnded:
-			told[e.Ref] = f.Rollout
-		case events.AssignmentApplied:
-			change(&f.Seen, told[e.Ref])
-			e.Data = f
-		case events.AssignmentApplyFailed:
-			change(&f.Seen, told[e.Ref])
-			e.Data = f
-		case events.AssignmentHealthy:
-			change(&f.Seen, told[e.Ref])
-			e.Data = f
-		}
-		return e
-	})
-}
-
-// unpaused lets pauses take no time.
-func unpaused() func(es.Event) es.Event {
-	paused := map[es.Ref]time.Time{}
-	return once(func(e es.Event) es.Event {
-		switch e.Data.(type) {
-		case events.RolloutPaused:
-			paused[e.Ref] = e.Recorded
-		case events.RolloutResumed:
-			e.Recorded = paused[e.Ref]
-		}
-		return e
-	})
-}
-
-// eager gives engines that begin steps which are held for a reason: each once, and with restarts only those that are held when it begins.
-func eager(reason string, restarts bool) func(*walk.State) simulate.Walker {
-	return func(s *walk.State) simulate.Walker {
-		return &eagerWalker{State: s, reason: reason, restarts: restarts, asked: map[events.StepName]bool{}}
-	}
-}
-
-type eagerWalker struct {
-	*walk.State
-	reason   string
-	restarts bool
-	looked   bool
-	rollouts []string
-	asked    map[events.StepName]bool
-}
-
-func (w *eagerWalker) Apply(e es.Event) error {
-	if f, ok := e.Data.(events.RolloutPlanning); ok {
-		w.rollouts = append(w.rollouts, f.ID)
-	}
-	return w.State.Apply(e)
-}
-
-func (w *eagerWalker) Next(now time.Time) ([]walk.Action, time.Time) {
-	due, again := w.State.Next(now)
-	if w.restarts && w.looked {
-		return due, again
-	}
-	w.looked = true
-	for _, id := range w.rollouts {
-		for _, b := range w.Blocked(id, now) {
-			n := events.StepName{Node: b.Node, Module: b.Module}
-			if b.Reason == w.reason && b.Node != "" && !w.asked[n] {
-				w.asked[n] = true
-				due = append(due, walk.Action{Payload: commands.BeginStep{ID: id, StepName: n}, Rollout: id, Step: n})
-			}
-		}
-	}
-	return due, again
 }

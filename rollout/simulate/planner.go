@@ -104,7 +104,7 @@ func (p *planner) serve() {
 		return
 	}
 	if len(p.round) == 0 && p.tracks {
-		p.tracks, p.round = false, p.chart.automatic()
+		p.tracks, p.round = false, p.chart.declared()
 	}
 	if len(p.round) > 0 {
 		name := p.round[0]

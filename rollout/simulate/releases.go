@@ -24,7 +24,7 @@ func (s *simulation) merge(d Incident) {
 	}
 	heard := time.Duration(0)
 	if chance.IntN(4) == 0 { // others are heard of before
-		heard = time.Duration(chance.IntN(240)) * time.Second
+		heard = time.Duration(chance.IntN(600)) * time.Second
 	}
 	s.after(heard, func() { s.hear(hold) })
 	for _, m := range s.fleet.modules {

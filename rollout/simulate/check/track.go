@@ -43,6 +43,9 @@ func (j *judge) carried(e es.Event) {
 	if alone && taken > 1 {
 		j.say("merge-alone", "rollout %s carries %d merges, and one of them goes alone", r.id, taken)
 	}
+	if j.history.Engines[r.by] {
+		j.leaves(r)
+	}
 	if t := j.tracks[r.head.Track]; t.On != events.OnMerge || r.planned.Sub(t.since) < j.history.Late || !j.history.Engines[r.by] {
 		return
 	}
@@ -68,6 +71,30 @@ func (j *judge) carried(e es.Event) {
 			}
 		}
 	}
+}
+
+// leaves demands that what an engine plans for a track is not just what the track's last rollout has left: that would be left again.
+func (j *judge) leaves(r *rollout) {
+	last := j.last(r.head.Track)
+	if last == nil {
+		return
+	}
+	for _, s := range r.steps {
+		if was := last.step(s.StepName); !s.Refresh && (was.Tier == "" || was.phase == events.StepDone || !same(was.After, s.After)) {
+			return
+		}
+	}
+	j.say("track-again", "rollout %s is planned for what rollout %s of track %s has left, and nothing is new", r.id, last.id, r.head.Track)
+}
+
+// last gives the rollout of a track that ended last.
+func (j *judge) last(track string) (last *rollout) {
+	for _, r := range j.order {
+		if r.status == final && r.head.Track == track && r.closed && (last == nil || r.ended.After(last.ended)) {
+			last = r
+		}
+	}
+	return last
 }
 
 // released demands that a merge is said to be placed when its rollout has finished.
@@ -125,7 +152,6 @@ func (j *judge) anyNode(is func(*node) bool) bool {
 
 // inTheWay says whether a rollout keeps a track from planning: one that moves its modules, or one that has come to nothing, all or in part.
 func (j *judge) inTheWay(t *track) bool {
-	var last *rollout
 	for _, r := range j.order {
 		if r.status != final {
 			moves := slices.ContainsFunc(r.head.Targets, func(o events.Target) bool { return slices.Contains(t.Modules, o.Module) })
@@ -133,10 +159,8 @@ func (j *judge) inTheWay(t *track) bool {
 				return true
 			}
 		}
-		if r.status == final && r.head.Track == t.Track && r.closed && (last == nil || r.ended.After(last.ended)) {
-			last = r
-		}
 	}
+	last := j.last(t.Track)
 	return last != nil && (!last.finished || slices.ContainsFunc(last.steps, func(s *step) bool { return s.phase != events.StepDone }))
 }
 
