@@ -131,6 +131,7 @@ var importTable = []row{
 	{dir: "internal/desk", bus: anyFile},
 	{dir: "internal/natsconn", bus: anyFile},
 	{dir: "internal/parts", bus: anyFile},
+	{dir: "internal/room", imports: []string{"es", "internal/parts", "internal/topology"}, bus: anyFile},
 	{dir: "internal/telemetry"},
 	{dir: "internal/hammer", imports: []string{"commands", "events", "es", "es/dispatch"}},
 	// The program that measures a whole chain beside bare nats.go, so it wires one together.

@@ -21,6 +21,7 @@ import (
 	"catenary/es"
 	"catenary/es/dispatch"
 	"catenary/internal/natsconn"
+	"catenary/internal/room"
 	"catenary/internal/run"
 )
 
@@ -157,8 +158,12 @@ func (a *app) up(ctx context.Context, c upConfig, accept *run.AcceptedLoss) (err
 	writing, projecting := make(chan struct{}), make(chan struct{})
 	parts := map[string]func(context.Context) error{
 		"writer": a.upPart(server, func(ctx context.Context, nc *nats.Conn) error {
+			watch, err := room.New(room.Config{Conn: nc, Dir: store, Now: a.Now, Logger: log.With("component", "room")})
+			if err != nil {
+				return err
+			}
 			return run.Writer(ctx, nc, run.WriterConfig{
-				Streams:          server.Options(),
+				Streams: server.Options(), Room: watch,
 				Durability:       dispatch.Durability{Fsync: c.durability == string(embedded.DurabilityFsync), Replicas: 1},
 				DiscardSnapshots: c.discardSnapshots, Accept: accept, AuditFile: c.auditFile(store), EraseCopies: server.EraseActor, Now: a.Now, Logger: log, Ready: func() { close(writing) },
 				Alone: true, // nobody else has the password of the ledger's account

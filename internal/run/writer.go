@@ -22,6 +22,7 @@ import (
 	"catenary/es/natsstore"
 	"catenary/events"
 	"catenary/internal/failpoint"
+	"catenary/internal/room"
 	"catenary/internal/topology"
 )
 
@@ -43,6 +44,9 @@ type WriterConfig struct {
 	// AuditFile is an audit store within reach. It is asked too how far the stream had come: it is no part of the server's store, and
 	// does not come back from yesterday with it. Empty means that there is none here.
 	AuditFile string
+	// Room tells how full the store is; the writer keeps it up to date while it runs, and appends nothing while the disk is full. Nil makes
+	// one over the writer's own connection, which knows nothing of the disk.
+	Room *room.Watch
 	// EraseCopies erases what copies of the actor directory hold at a sequence. It may be nil.
 	EraseCopies func(ctx context.Context, sequence uint64) error
 	// Now is the clock. Default: time.Now.
@@ -79,6 +83,12 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 		return stoppedBy(ctx, err)
 	}
 	defer p.store.Close()
+	if p.cfg.Room == nil {
+		var err error
+		if p.cfg.Room, err = room.New(room.Config{Conn: nc, Now: c.Now, Logger: p.log}); err != nil {
+			return err
+		}
+	}
 	return Together(ctx, map[string]func(context.Context) error{
 		"":           p.turns,
 		"connection": func(ctx context.Context) error { return awaitClosed(ctx, nc) },
@@ -91,6 +101,8 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 		"inbox service": func(ctx context.Context) error {
 			return serveInbox(ctx, nc, p.inbox, p.intake, p.refused, p.cfg.Now, p.log)
 		},
+		"store service":    func(ctx context.Context) error { return serveStore(ctx, nc, p.cfg.Room, p.log) },
+		"room":             p.cfg.Room.Run,
 		"refused commands": p.refused.log.Run,
 		"actors":           p.followActors,
 	})
@@ -225,7 +237,7 @@ func (p *writerPart) turn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	writer, err := newWriter(p.cfg, p.store, p.snapshots, p.actor, loss, p.log)
+	writer, err := newWriter(p.cfg, room.Gate{Store: p.store, Watch: p.cfg.Room}, p.snapshots, p.actor, loss, p.log)
 	if err != nil {
 		return err
 	}

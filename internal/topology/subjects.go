@@ -49,6 +49,9 @@ const (
 	QueryService = "catenary-query"
 	// TailService tells where the event stream ends, also while no projector answers queries.
 	TailService = "catenary-tail"
+	// StoreService tells how the store is: how full its places are, whether its streams are configured as they must be; and it gives out what a
+	// backup needs.
+	StoreService = "catenary-store"
 	// ProofService gives checkpoints and proofs.
 	ProofService = "catenary-proof"
 	// EngineService says why rollouts do not move. The engine that walks them serves it.

@@ -1,0 +1,36 @@
+package run
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"catenary/es/dispatch"
+	"catenary/internal/parts"
+	"catenary/internal/room"
+	"catenary/internal/topology"
+)
+
+// storeQuestions bounds the questions about the store that are answered at once.
+const storeQuestions = 16
+
+// errStoreBusy is given to those beyond.
+var errStoreBusy = errors.Newf("%d questions about the store are being answered; ask again", storeQuestions)
+
+// serveStore tells how the store is until the context ends. Every writer does, also one that stands by: what they tell is the same.
+func serveStore(ctx context.Context, nc *nats.Conn, watch *room.Watch, log *slog.Logger) error {
+	service, err := parts.Serve(parts.Config{
+		Conn: nc, Name: topology.StoreService, Version: Version(), About: "Tells how full the store is, and whether it is as it must be.",
+		Endpoints: []parts.Endpoint{watch.Endpoint()},
+		Most:      storeQuestions, Busy: errStoreBusy, Logger: log,
+		Code: func(error) string { return "500" },
+		Admit: func(r micro.Request) error {
+			_, err := dispatch.Caller(r, insideName)
+			return err
+		},
+	})
+	return untilStopped(ctx, service, err, func() {})
+}
