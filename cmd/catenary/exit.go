@@ -17,6 +17,7 @@ import (
 	"catenary/embedded"
 	"catenary/es"
 	"catenary/es/dispatch"
+	"catenary/internal/backup"
 	"catenary/internal/lineage"
 	"catenary/internal/natsconn"
 	"catenary/internal/parts"
@@ -107,11 +108,11 @@ func exitCode(err error) int {
 		return exitStale
 	case is(errUsage, es.ErrName, natsconn.ErrConfig, embedded.ErrConfig, audit.ErrInvalid, dispatch.ErrTooLarge, proof.ErrMalformed, lineage.ErrNoLineage, artifacts.ErrDigest, parts.ErrRequest, es.ErrTooLarge):
 		return exitUsage
-	case is(errRefused, plan.ErrNothingBuilt, plan.ErrNothingChanged):
+	case is(errRefused, backup.ErrTaken, backup.ErrNotEmpty, plan.ErrNothingBuilt, plan.ErrNothingChanged):
 		return exitRefused
 	case is(natsconn.ErrDenied, dispatch.ErrDenied):
 		return exitDenied
-	case is(es.ErrNotFound, audit.ErrNotFound, artifacts.ErrNotFound):
+	case is(es.ErrNotFound, audit.ErrNotFound, artifacts.ErrNotFound, backup.ErrNoBackup):
 		return exitNotFound
 	case is(errNotStanding):
 		return exitRefused

@@ -117,7 +117,7 @@ func (a *app) importDeliveries(ctx context.Context, c importConfig, file string)
 			return err
 		}
 	}
-	bar := a.newImportBar()
+	bar := a.newProgressBar()
 	defer bar.end()
 	report := newProblemList(bar, deliveryProblem)
 	plan, err := deliveries.Examine(in, c.strict, report.add)

@@ -63,7 +63,7 @@ func (a *app) importLineage(ctx context.Context, c lineageConfig, path string) e
 	if err != nil {
 		return err
 	}
-	bar := a.newImportBar()
+	bar := a.newProgressBar()
 	defer bar.end()
 	report := newProblemList(bar, lineageProblem)
 	plan, err := lineage.Examine(repositories, report.add)

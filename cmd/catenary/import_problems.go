@@ -19,13 +19,13 @@ type shownProblem struct {
 
 // problemList shows problems of an import as they are found, and keeps the first ones.
 type problemList[P any] struct {
-	bar  *importBar
+	bar  *progressBar
 	show func(P) shownProblem
 	list []P
 	more int
 }
 
-func newProblemList[P any](bar *importBar, show func(P) shownProblem) *problemList[P] {
+func newProblemList[P any](bar *progressBar, show func(P) shownProblem) *problemList[P] {
 	return &problemList[P]{bar: bar, show: show, list: []P{}}
 }
 

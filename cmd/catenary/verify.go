@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
 	"catenary/embedded"
@@ -147,33 +148,23 @@ func (a *app) verifyStore(ctx context.Context, dir string) (v verification, err 
 		return v, errors.WithHint(err, "give the directory that catenary up was given as --store")
 	}
 	log := slog.New(slog.DiscardHandler)
-	server, err := embedded.Start(ctx, embedded.Config{StoreDir: dir, Listen: "127.0.0.1:0", Logger: log})
-	if err != nil {
-		return v, err
-	}
-	defer func() {
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
-		defer cancel()
-		err = errors.CombineErrors(err, server.Shutdown(stopping))
-	}()
-	if err := prepare(ctx, server); err != nil {
-		return v, err
-	}
-	nc, err := server.Ledger()
-	if err != nil {
-		return v, err
-	}
-	defer nc.Close()
-	report, err := run.Verify(ctx, nc, server.Options())
-	if err != nil {
-		return v, err
-	}
-	s, err := a.dial(ctx, natsconn.Config{Server: server.ClientURL(), Logger: log})
-	if err != nil {
-		return v, err
-	}
-	defer s.conn.Close()
-	return s.withMirrors(ctx, report)
+	err = a.withStore(ctx, embedded.Config{StoreDir: dir, Logger: log}, func(server *embedded.Server, nc *nats.Conn) error {
+		if err := prepare(ctx, server); err != nil {
+			return err
+		}
+		report, err := run.Verify(ctx, nc, server.Options())
+		if err != nil {
+			return err
+		}
+		s, err := a.dial(ctx, natsconn.Config{Server: server.ClientURL(), Logger: log})
+		if err != nil {
+			return err
+		}
+		defer s.conn.Close()
+		v, err = s.withMirrors(ctx, report)
+		return err
+	})
+	return v, err
 }
 
 // withMirrors adds what is found about the copies of the buckets.

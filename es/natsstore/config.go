@@ -12,6 +12,8 @@ import (
 type Config struct {
 	// Stream is the stream's name. Empty means [topology.EventStream].
 	Stream string
+	// Restoring names the restore that is at work in the stream. Everybody else MUST leave it empty, and can't open the stream meanwhile.
+	Restoring string
 	// MaxInFlight bounds the messages sent and not yet answered. Zero means 4,096: enough to keep a server busy over a
 	// network, and far below the 100,000 at which a stream begins to drop what comes in.
 	MaxInFlight int

@@ -73,7 +73,11 @@ func Open(ctx context.Context, nc *nats.Conn, config Config) (*Store, error) {
 	}
 	found := s.stream.CachedInfo().Config
 	// How many servers hold it is for whoever makes it to check.
-	if err := streams.Check(keepsEvents, topology.Events(topology.Options{}), found); err != nil {
+	want := topology.Events(topology.Options{})
+	if config.Restoring != "" {
+		want.Metadata = map[string]string{streams.RestoringKey: config.Restoring}
+	}
+	if err := streams.Check(keepsEvents, want, found); err != nil {
 		return nil, err
 	}
 	s.learn(found)

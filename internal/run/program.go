@@ -90,7 +90,7 @@ func (p Program) failed(stderr io.Writer, err error, code int) int {
 // run connects and runs the part, again and again when only the connection was lost for good. A bus that is away at the very
 // start is for the supervisor to wait for.
 func (p Program) run(ctx context.Context, s Settings, env func(string) string, log *slog.Logger) error {
-	conn, err := natsconn.Connect(ctx, s.bus("catenary "+p.Name, env, log))
+	conn, err := natsconn.Connect(ctx, s.Bus("catenary "+p.Name, env, log))
 	for {
 		if err != nil {
 			return err
@@ -106,7 +106,7 @@ func (p Program) run(ctx context.Context, s Settings, env func(string) string, l
 		pace := backoff.NewExponentialBackOff()
 		pace.MaxInterval = longestPause
 		conn, err = backoff.Retry(ctx, func() (*natsconn.Conn, error) {
-			return natsconn.Connect(ctx, s.bus("catenary "+p.Name, env, log))
+			return natsconn.Connect(ctx, s.Bus("catenary "+p.Name, env, log))
 		}, backoff.WithBackOff(pace), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, after time.Duration) {
 			log.Warn("can't connect", "reason", err, "next try in", after)
 		}))

@@ -242,8 +242,8 @@ func (s Settings) Streams() topology.Options {
 	return topology.Options{Replicas: s.Replicas, EventStoreBytes: s.EventStoreBytes, BucketBytes: s.BucketBytes}
 }
 
-// bus says where the bus is.
-func (s Settings) bus(name string, env func(string) string, log *slog.Logger) natsconn.Config {
+// Bus says where the bus is, and who connects.
+func (s Settings) Bus(name string, env func(string) string, log *slog.Logger) natsconn.Config {
 	c := natsconn.Config{Server: s.Server, Creds: s.Creds, NKey: s.NKey, Context: s.Context}.WithEnvironment(env)
 	c.Name, c.Logger = name, log
 	return c
@@ -254,7 +254,7 @@ func (s Settings) ConnectMirrors(ctx context.Context, name string, env func(stri
 	if s.MirrorsNKey == "" && s.MirrorsCreds == "" {
 		return nil, nil
 	}
-	where := s.bus(name, env, log)
+	where := s.Bus(name, env, log)
 	return natsconn.Connect(ctx, natsconn.Config{
 		Server: where.Server, Context: where.Context, Creds: s.MirrorsCreds, NKey: s.MirrorsNKey, Cert: where.Cert, Key: where.Key, CA: where.CA, Name: where.Name, Logger: log,
 	})

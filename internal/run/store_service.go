@@ -8,7 +8,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"catenary/es"
 	"catenary/es/dispatch"
+	"catenary/internal/backup"
 	"catenary/internal/parts"
 	"catenary/internal/room"
 	"catenary/internal/topology"
@@ -18,15 +20,24 @@ import (
 const storeQuestions = 16
 
 // errStoreBusy is given to those beyond.
-var errStoreBusy = errors.Newf("%d questions about the store are being answered; ask again", storeQuestions)
+var errStoreBusy = errors.New("too many questions about the store are being answered; ask again")
 
 // serveStore tells how the store is until the context ends. Every writer does, also one that stands by: what they tell is the same.
-func serveStore(ctx context.Context, nc *nats.Conn, watch *room.Watch, log *slog.Logger) error {
+func serveStore(ctx context.Context, nc *nats.Conn, store es.Store, watch *room.Watch, log *slog.Logger) error {
+	ledger, err := backup.NewLedger(nc, store)
+	if err != nil {
+		return err
+	}
 	service, err := parts.Serve(parts.Config{
-		Conn: nc, Name: topology.StoreService, Version: Version(), About: "Tells how full the store is, and whether it is as it must be.",
-		Endpoints: []parts.Endpoint{watch.Endpoint()},
+		Conn: nc, Name: topology.StoreService, Version: Version(), About: "Tells how full the store is, and gives out what a backup needs.",
+		Endpoints: append(ledger.Endpoints(), watch.Endpoint()),
 		Most:      storeQuestions, Busy: errStoreBusy, Logger: log,
-		Code: func(error) string { return "500" },
+		Code: func(err error) string {
+			if errors.IsAny(err, es.ErrUnavailable, errStoreBusy) {
+				return backup.CodeUnavailable
+			}
+			return "500"
+		},
 		Admit: func(r micro.Request) error {
 			_, err := dispatch.Caller(r, insideName)
 			return err

@@ -101,7 +101,7 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 		"inbox service": func(ctx context.Context) error {
 			return serveInbox(ctx, nc, p.inbox, p.intake, p.refused, p.cfg.Now, p.log)
 		},
-		"store service":    func(ctx context.Context) error { return serveStore(ctx, nc, p.cfg.Room, p.log) },
+		"store service":    func(ctx context.Context) error { return serveStore(ctx, nc, p.store, p.cfg.Room, p.log) },
 		"room":             p.cfg.Room.Run,
 		"refused commands": p.refused.log.Run,
 		"actors":           p.followActors,

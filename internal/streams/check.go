@@ -18,9 +18,16 @@ type ConfigError struct {
 }
 
 func (e *ConfigError) Error() string {
+	if e.Field == restoreField {
+		return fmt.Sprintf("stream %s has %s %s: not all %s are in it; restore the same backup again, which goes on where it stopped", e.Stream, e.Field, e.Found, e.Keeps)
+	}
 	return fmt.Sprintf("stream %s has %s %s, expected %s: it is not safe to keep %s in; update the stream, or use another server",
 		e.Stream, e.Field, e.Found, e.Expected, e.Keeps)
 }
+
+// RestoringKey is the key of a stream's metadata that stands there while a backup is being restored into it. What is in the stream is not all
+// of it then.
+const RestoringKey = "catenary-restoring"
 
 // Check compares a stream with the one that is wanted in all that what is kept in it rests on: nothing is dropped, deleted, rewritten or
 // taken in by another way than is wanted, and reads come from the leader. A stream may do more for safety than is wanted, and have more
@@ -31,6 +38,7 @@ func Check(keeps string, want, found jetstream.StreamConfig) error {
 		expected, found any
 		holds           bool
 	}{
+		{restoreField, orNone(want.Metadata[RestoringKey]), orNone(found.Metadata[RestoringKey]), found.Metadata[RestoringKey] == want.Metadata[RestoringKey]},
 		{"Subjects", want.Subjects, found.Subjects, slices.Equal(want.Subjects, found.Subjects)},
 		{"Retention", want.Retention, found.Retention, found.Retention == want.Retention},
 		{"Discard", want.Discard, found.Discard, found.Discard == want.Discard},
@@ -66,6 +74,17 @@ func Check(keeps string, want, found jetstream.StreamConfig) error {
 		}
 	}
 	return nil
+}
+
+// restoreField names what is no field of the configuration.
+const restoreField = "a restore"
+
+// orNone shows what is not there.
+func orNone(text string) string {
+	if text == "" {
+		return "none under way"
+	}
+	return "under way that was not ended (" + text + ")"
 }
 
 // limit shows a number that is no limit when it is not above zero.

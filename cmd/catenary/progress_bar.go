@@ -11,20 +11,21 @@ import (
 // barStep is how many steps move the bar at once: the eye does not see single ones.
 const barStep = 100
 
-// importBar shows how far an import is, on a terminal only. It begins with the first step that is done.
-type importBar struct {
+// progressBar shows how far something long is, such as an import, on a terminal only. It begins with the first step that is done.
+type progressBar struct {
 	app      *app
 	on       bool
 	progress *mpb.Progress
 	bar      *mpb.Bar
+	shown    int
 }
 
-func (a *app) newImportBar() *importBar {
-	return &importBar{app: a, on: isTerminal(a.Stderr) && a.Env("TERM") != "dumb"}
+func (a *app) newProgressBar() *progressBar {
+	return &progressBar{app: a, on: isTerminal(a.Stderr) && a.Env("TERM") != "dumb"}
 }
 
 // show moves the bar.
-func (b *importBar) show(done, of int) {
+func (b *progressBar) show(done, of int) {
 	if !b.on {
 		return
 	}
@@ -35,13 +36,14 @@ func (b *importBar) show(done, of int) {
 			mpb.AppendDecorators(decor.AverageSpeed(0, "%.0f/s"), decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 8})),
 		)
 	}
-	if done%barStep == 0 || done == of {
+	if done/barStep != b.shown/barStep || done == of {
+		b.shown = done
 		b.bar.SetCurrent(int64(done))
 	}
 }
 
 // sayf writes a line of talk above the bar.
-func (b *importBar) sayf(format string, args ...any) {
+func (b *progressBar) sayf(format string, args ...any) {
 	if b.progress == nil {
 		b.app.sayf(format, args...)
 		return
@@ -51,7 +53,7 @@ func (b *importBar) sayf(format string, args ...any) {
 }
 
 // end leaves the bar as it stands.
-func (b *importBar) end() {
+func (b *progressBar) end() {
 	if b.progress == nil {
 		return
 	}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"catenary/embedded"
+	"catenary/internal/backup"
+	"catenary/internal/natsconn"
+	"catenary/internal/room"
+	"catenary/internal/run"
+)
+
+const restoreHelp = `Restore puts a backup into an empty store.
+
+Before anything is written, every file of the backup is compared with its digest. A store that holds anything is refused. The events get
+the sequences they had, byte for byte, and are read back; then the store is ready for catenary up, or for the writer and the projector,
+which fold the buckets and the audit store again.
+
+With --store it makes the store of catenary up: the directory is there when all of it is. With --config it restores onto a server, as
+the user that the settings of the writer name; it can be run again after it was interrupted, and no writer starts before it has ended.
+
+A chain that has gone on after the backup was taken is shorter now, and whoever has seen more says so: see docs/guides/backup.md.`
+
+// restoreFlags are what restore is told.
+type restoreFlags struct {
+	store, config string
+}
+
+func (a *app) restoreCommand() *cobra.Command {
+	var f restoreFlags
+	cmd := &cobra.Command{
+		Use: "restore DIR", Short: "Put a backup into an empty store", Long: restoreHelp, GroupID: groupRun, Args: takes("DIR"),
+		Example: `  catenary restore backups/2026-11-30 --store catenary-data
+  catenary restore backups/2026-11-30 --config deploy/catenary.yaml`,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.store, "store", "", "the `directory` to make, for catenary up")
+	flags.StringVar(&f.config, "config", "", "`file` with the writer's settings, which say where the server is and how large its streams are")
+	cmd.MarkFlagsOneRequired("store", "config")
+	cmd.MarkFlagsMutuallyExclusive("store", "config")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		for name, value := range map[string]string{"store": f.store, "config": f.config} {
+			if cmd.Flags().Changed(name) {
+				if err := notEmpty(map[string]string{name: value}); err != nil {
+					return err
+				}
+			}
+		}
+		return a.restore(cmd.Context(), args[0], f)
+	}
+	return cmd
+}
+
+func (a *app) restore(ctx context.Context, dir string, f restoreFlags) error {
+	m, err := backup.Read(dir)
+	if err != nil {
+		return err
+	}
+	bar := a.newProgressBar()
+	defer bar.end()
+	if err := m.CheckFiles(ctx, dir, nil); err != nil {
+		return err
+	}
+	progress := func(p backup.Progress) { bar.show(int(p.Events), int(p.All)) }
+	if f.config != "" {
+		err = a.restoreOnto(ctx, dir, m, f.config, progress)
+	} else {
+		err = a.restoreInto(ctx, dir, m, f.store, progress)
+	}
+	if err != nil {
+		return err
+	}
+	bar.end()
+	next := "start the writer and the projector, then: catenary verify"
+	if f.store != "" {
+		next = "put checkpoint.key into it if the chain signs, start it with catenary up --store " + shellWord(f.store) + ", then: catenary verify"
+	}
+	a.sayf("restored %d events up to the hash %s; %s", m.Head.Sequence, m.Head.Hash, next)
+	return nil
+}
+
+// restoreOnto restores onto a server, as the ledger's user.
+func (a *app) restoreOnto(ctx context.Context, dir string, m backup.Manifest, config string, progress func(backup.Progress)) error {
+	settings, err := run.LoadSettings("restore", "", []string{"--config", config}, a.Env, a.Stderr)
+	if err != nil {
+		return errors.Mark(err, errUsage)
+	}
+	log := slog.New(slog.DiscardHandler)
+	conn, err := natsconn.Connect(ctx, settings.Bus("catenary restore", a.Env, log))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, cancel := conn.WithDenial(ctx)
+	defer cancel()
+	return run.Restore(ctx, m, dir, backup.Target{Conn: conn.Conn, Streams: settings.Streams(), Progress: progress}, log)
+}
+
+// restoreInto makes the store of a chain. It is made under another name beside it, and gets its own when it is whole.
+func (a *app) restoreInto(ctx context.Context, dir string, m backup.Manifest, store string, progress func(backup.Progress)) (err error) {
+	store, err = filepath.Abs(store)
+	if err != nil {
+		return errors.Wrapf(err, "store directory %s", store)
+	}
+	if err := checkNoStore(store); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(store), 0o700); err != nil {
+		return errors.Wrap(err, "make the store directory")
+	}
+	free, err := room.FreeBytes(filepath.Dir(store))
+	if err != nil {
+		return err
+	}
+	if need := m.EventBytes + m.Bytes() + room.ReserveBytes; free < need {
+		return errors.WithHint(errors.Mark(errors.Newf("the disk of %s has %d bytes left, the restore needs about %d", store, free, need), errRefused), "free some, or choose another disk")
+	}
+	part := store + ".restoring"
+	if err := os.Mkdir(part, 0o700); err != nil {
+		return errors.WithHintf(errors.Wrap(err, "make the store"), "if nothing is being restored there now, remove %s, which an interrupted restore has left", part)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.CombineErrors(err, errors.Wrap(os.RemoveAll(part), "remove what was restored"))
+		}
+	}()
+	log := slog.New(slog.DiscardHandler)
+	err = a.withStore(ctx, embedded.Config{StoreDir: part, Logger: log}, func(server *embedded.Server, nc *nats.Conn) error {
+		return run.Restore(ctx, m, dir, backup.Target{Conn: nc, Streams: server.Options(), Progress: progress}, log)
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(store); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return errors.Wrap(err, "put the store into its place")
+	}
+	return errors.Wrap(os.Rename(part, store), "put the store into its place")
+}
+
+// checkNoStore makes sure that a directory is not there, or empty.
+func checkNoStore(store string) error {
+	entries, err := os.ReadDir(store)
+	switch {
+	case errors.Is(err, os.ErrNotExist), err == nil && len(entries) == 0:
+		return nil
+	case err != nil:
+		return errors.Wrap(err, "look at the store directory")
+	}
+	return errors.WithHint(errors.Mark(errors.Newf("%s is not empty", store), backup.ErrNotEmpty), "restore into a directory that does not exist; when the chain runs on it, remove the former one")
+}

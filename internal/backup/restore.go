@@ -1,0 +1,345 @@
+package backup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"catenary/audit/proof"
+	"catenary/es"
+	"catenary/es/natskv"
+	"catenary/es/natsstore"
+	"catenary/internal/streams"
+	"catenary/internal/topology"
+)
+
+const (
+	// batchBytes bounds one append while events are restored.
+	batchBytes = 4 << 20
+	// settlePatience bounds the wait for an append that is not answered: a server whose disk is full never answers.
+	settlePatience = time.Minute
+	// setTimeout bounds a change of the stream.
+	setTimeout = 30 * time.Second
+)
+
+// ErrNotEmpty means that a store holds something already.
+var ErrNotEmpty = errors.New("the store is not empty")
+
+// Target is where a backup is restored.
+type Target struct {
+	// Conn is a connection in the ledger's account.
+	Conn *nats.Conn
+	// Streams are the limits of what is made.
+	Streams topology.Options
+	// Progress may be nil.
+	Progress func(Progress)
+}
+
+// Restore puts the record of a backup into an empty store, and reads it back: its events with their sequences, byte for byte, its checkpoints
+// and the directory of actors. Artifacts are the caller's. The files MUST have been checked. A restore of the same backup that was
+// interrupted is gone on with. It gives errors marked [ErrNotEmpty], [ErrDamaged], [es.ErrFull], [es.ErrUnavailable] or [es.ErrUnclear].
+func Restore(ctx context.Context, m Manifest, dir string, to Target) error {
+	if to.Progress == nil {
+		to.Progress = func(Progress) {}
+	}
+	js, err := jetstream.New(to.Conn)
+	if err != nil {
+		return errors.Wrap(err, "restore the backup")
+	}
+	r := &restoring{Target: to, js: js, manifest: m, dir: dir, mark: fmt.Sprintf("%d events, %.16s", m.Head.Sequence, m.Head.Hash)}
+	if err := r.begin(ctx); err != nil {
+		return err
+	}
+	if r.store, err = natsstore.Open(ctx, to.Conn, natsstore.Config{Restoring: r.mark}); err != nil {
+		return err
+	}
+	defer r.store.Close()
+	for _, step := range []func(context.Context) error{r.events, r.checkpoints, r.actors, r.verify, r.end} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restoring is a restore on its way.
+type restoring struct {
+	Target
+	js       jetstream.JetStream
+	manifest Manifest
+	dir      string
+	mark     string // what the event stream bears meanwhile
+	store    *natsstore.Store
+}
+
+// begin makes sure that nothing is there but what an earlier try has left, and makes the event stream, marked.
+func (r *restoring) begin(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, setTimeout)
+	defer cancel()
+	want := topology.Events(r.Streams)
+	if room := want.MaxBytes; r.manifest.EventBytes > room {
+		return errors.WithHint(errors.Mark(errors.Newf("the backup's events need about %d bytes, the event stream's limit is %d", r.manifest.EventBytes, room), es.ErrFull), "raise --event-store-bytes, or give the server a larger store")
+	}
+	stream, err := r.js.Stream(ctx, want.Name)
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return natsstore.ReadError(errors.Wrap(err, "look at the event stream"))
+	}
+	resumed := err == nil && stream.CachedInfo().Config.Metadata[streams.RestoringKey] == r.mark
+	if err := r.checkEmpty(ctx, resumed); err != nil || resumed {
+		return err
+	}
+	want.Metadata = map[string]string{streams.RestoringKey: r.mark}
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		_, err = streams.Create(ctx, r.js, want)
+	case err == nil:
+		found := stream.CachedInfo().Config
+		found.MaxBytes = max(found.MaxBytes, want.MaxBytes)
+		err = r.update(ctx, found, r.mark)
+	}
+	return natsstore.EnsureError(errors.Wrap(err, "make the event stream"))
+}
+
+// checkEmpty makes sure that no stream of a chain holds anything that what is restored does not fit to. When a restore is gone on with, what
+// it has stored is there.
+func (r *restoring) checkEmpty(ctx context.Context, resumed bool) error {
+	restored := []string{topology.EventStream, topology.CheckpointStream, topology.BucketStream(topology.BucketActors)}
+	others := []string{topology.ObjectsStream(topology.ObjectsSnapshots), topology.BucketStream(topology.BucketTiles)}
+	list := r.js.ListStreams(ctx)
+	for info := range list.Info() {
+		name := info.Config.Name
+		bucket, isBucket := strings.CutPrefix(name, topology.BucketStream(""))
+		_, _, view := topology.GenerationOf(bucket)
+		counts := isBucket && view || slices.Contains(others, name) || slices.Contains(restored, name) && !resumed
+		if counts && info.State.LastSeq > 0 {
+			return errors.WithHint(errors.Mark(errors.Newf("stream %s holds %d messages already", name, info.State.Msgs), ErrNotEmpty),
+				"restore into a new store; to use this server, stop every process of the chain and remove its streams with: nats stream rm")
+		}
+	}
+	return natsstore.ReadError(errors.Wrap(list.Err(), "look at what is in the store"))
+}
+
+// update sets the mark of the event stream; empty takes it off.
+func (r *restoring) update(ctx context.Context, c jetstream.StreamConfig, mark string) error {
+	ctx, cancel := context.WithTimeout(ctx, setTimeout)
+	defer cancel()
+	metadata := map[string]string{}
+	for name, value := range c.Metadata {
+		if name != streams.RestoringKey {
+			metadata[name] = value
+		}
+	}
+	if mark != "" {
+		metadata[streams.RestoringKey] = mark
+	}
+	c.Metadata = metadata
+	_, err := r.js.UpdateStream(ctx, c)
+	return err
+}
+
+// events appends what is not there yet.
+func (r *restoring) events(ctx context.Context) error {
+	tail, err := r.store.Tail(ctx)
+	if err != nil {
+		return err
+	}
+	if tail > r.manifest.Head.Sequence {
+		return errors.Mark(errors.Newf("the event stream ends at event %d, the backup at event %d", tail, r.manifest.Head.Sequence), ErrNotEmpty)
+	}
+	there, err := es.HeadAt(ctx, r.store, tail)
+	if err != nil {
+		return err
+	}
+	var (
+		head  es.Head
+		after es.Head
+		batch []es.Message
+		bytes int
+		read  int64
+	)
+	flush := func() error {
+		if len(batch) == 0 {
+			return nil
+		}
+		if err := r.append(ctx, after, batch); err != nil {
+			return err
+		}
+		after, batch, bytes = head, nil, 0
+		r.Progress(Progress{Events: head.Sequence, All: r.manifest.Head.Sequence, Bytes: read})
+		return nil
+	}
+	for _, f := range r.manifest.files(Events) {
+		err := r.lines(f, func(l line) error {
+			m := l.message()
+			next, err := head.Verify(m)
+			if err != nil {
+				return errors.Mark(errors.Wrapf(err, "%s in the backup", f.Name), ErrDamaged)
+			}
+			head = next
+			if m.Sequence <= tail {
+				after = head
+				if m.Sequence == tail && head != there {
+					return errors.Mark(errors.Newf("the event stream's event %d has another hash than the backup's", tail), ErrNotEmpty)
+				}
+				return nil
+			}
+			if size := m.Size(); len(batch) == es.MaxAppendMessages || len(batch) > 0 && bytes+size > batchBytes {
+				full := head
+				head = es.Head{Sequence: batch[len(batch)-1].Sequence, Hash: hashOf(batch[len(batch)-1])}
+				if err := flush(); err != nil {
+					return err
+				}
+				head = full
+			}
+			batch, bytes = append(batch, m), bytes+m.Size()
+			return ctx.Err()
+		})
+		if err != nil {
+			return err
+		}
+		read += f.Bytes
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	if head != r.manifest.Head {
+		return errors.Mark(errors.Newf("the backup's events end at event %d with the hash %.16s…, its manifest says %d with %.16s…", head.Sequence, head.Hash, r.manifest.Head.Sequence, r.manifest.Head.Hash), ErrDamaged)
+	}
+	return nil
+}
+
+// hashOf gives the hash that a verified message carries.
+func hashOf(m es.Message) es.Hash {
+	h, err := m.Hash()
+	if err != nil {
+		panic(err) // it was verified by this hash
+	}
+	return h
+}
+
+// append stores a batch, and finds out what became of it when no answer comes.
+func (r *restoring) append(ctx context.Context, after es.Head, batch []es.Message) error {
+	err := es.Wait(ctx, r.store.Append(ctx, after, batch))
+	if errors.IsAny(err, es.ErrUnclear, es.ErrUnavailable, es.ErrConflict) && ctx.Err() == nil {
+		bounded, cancel := context.WithTimeout(ctx, settlePatience)
+		defer cancel()
+		err = es.Settle(bounded, r.store, after, batch)
+	}
+	return errors.WithHint(errors.Wrapf(err, "restore the events after %d", after.Sequence), "make room if the disk is full, start the server again if it does not answer, and restore the same backup again: it goes on where it stopped")
+}
+
+// lines reads a file of the backup.
+func (r *restoring) lines(f File, take func(line) error) error {
+	return linesOf(r.dir, f, take)
+}
+
+func linesOf[T any](dir string, f File, take func(T) error) error {
+	in, closer, err := f.open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closer.Close() }() // it was only read
+	for v, err := range unpacked[T](in) {
+		if err != nil {
+			return errors.Mark(errors.Wrapf(err, "%s in the backup", f.Name), ErrDamaged)
+		}
+		if err := take(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkpoints stores those that are not there yet.
+func (r *restoring) checkpoints(ctx context.Context) error {
+	if err := proof.EnsureCheckpoints(ctx, r.Conn, r.Streams); err != nil {
+		return err
+	}
+	kept, err := proof.OpenCheckpoints(ctx, r.Conn)
+	if err != nil {
+		return err
+	}
+	_, there, err := kept.Newest(ctx)
+	if err != nil {
+		return err
+	}
+	place := uint64(0)
+	for _, f := range r.manifest.files(Checkpoints) {
+		err := linesOf(r.dir, f, func(c checkpoint) error {
+			place++
+			if place <= there {
+				return nil
+			}
+			return kept.Append(ctx, place-1, []byte(c.Signed))
+		})
+		if err != nil {
+			return errors.Wrap(err, "restore the checkpoints")
+		}
+	}
+	return nil
+}
+
+// actors stores the directory of actors.
+func (r *restoring) actors(ctx context.Context) error {
+	if err := natskv.Ensure(ctx, r.Conn, topology.Actors(r.Streams)); err != nil {
+		return err
+	}
+	kv, err := r.js.KeyValue(ctx, topology.BucketActors)
+	if err != nil {
+		return natsstore.ReadError(errors.Wrap(err, "open the directory of actors"))
+	}
+	for _, f := range r.manifest.files(Actors) {
+		err := linesOf(r.dir, f, func(a Actor) error {
+			_, err := kv.Put(ctx, a.Key, a.Value)
+			return natsstore.AnswerError(errors.Wrapf(err, "restore actor %s", a.Key))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verify reads the events back, and holds the newest checkpoint against them.
+func (r *restoring) verify(ctx context.Context) error {
+	var head es.Head
+	for m, err := range es.VerifyChain(&head, r.store.Read(ctx, 0)) {
+		if err != nil {
+			return errors.Wrap(err, "read back what was restored")
+		}
+		if m.Sequence%10_000 == 0 {
+			r.Progress(Progress{Events: m.Sequence, All: r.manifest.Head.Sequence})
+		}
+	}
+	if head != r.manifest.Head {
+		return errors.Mark(errors.Newf("what was restored ends at event %d with the hash %.16s…, the backup at event %d with %.16s…", head.Sequence, head.Hash, r.manifest.Head.Sequence, r.manifest.Head.Hash), ErrDamaged)
+	}
+	kept, err := proof.OpenCheckpoints(ctx, r.Conn)
+	if err != nil {
+		return err
+	}
+	signed, place, err := kept.Newest(ctx)
+	if err != nil || place == 0 {
+		return err
+	}
+	c, err := proof.Peek(signed)
+	if err != nil {
+		return err
+	}
+	return errors.Wrap(proof.Fits(ctx, r.store, c), "the newest checkpoint of the backup")
+}
+
+// end takes the mark off: from now on a writer may begin.
+func (r *restoring) end(ctx context.Context) error {
+	stream, err := r.js.Stream(ctx, topology.EventStream)
+	if err == nil {
+		err = r.update(ctx, stream.CachedInfo().Config, "")
+	}
+	return natsstore.EnsureError(errors.Wrap(err, "end the restore"))
+}
