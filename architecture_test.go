@@ -133,6 +133,7 @@ var importTable = []row{
 	{dir: "internal/parts", bus: anyFile},
 	// It puts back what was stored, so it knows how events and checkpoints are kept, and nothing of what they say.
 	{dir: "internal/backup", imports: []string{"audit/proof", "es", "es/natskv", "es/natsstore", "internal/parts", "internal/streams", "internal/topology"}, bus: anyFile},
+	{dir: "internal/guard", imports: []string{"es", "internal/parts", "internal/streams", "internal/topology"}, bus: anyFile},
 	{dir: "internal/room", imports: []string{"es", "internal/parts", "internal/topology"}, bus: anyFile},
 	{dir: "internal/telemetry"},
 	{dir: "internal/hammer", imports: []string{"commands", "events", "es", "es/dispatch"}},

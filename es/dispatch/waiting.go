@@ -79,8 +79,7 @@ func (w *Writer) lost(ctx context.Context) error {
 		}
 		pause(ctx, w.cfg.Patience/4/lostLooks)
 	}
-	return errors.Wrapf(ErrEventsLost, "the stream ends at event %d, and this writer has seen event %d: bring the stream back from a replica or a backup; a writer that is started again compares it with its witnesses before it goes on",
-		tail, w.confirmed.Sequence)
+	return errors.Wrapf(ErrEventsLost, "the stream ends at event %d, and this writer has seen event %d: %s", tail, w.confirmed.Sequence, bringBack)
 }
 
 // catchUpTo takes in what another writer has appended, up to a tail that was read. What is in the air comes first: its own

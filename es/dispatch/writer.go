@@ -106,6 +106,10 @@ type Writer struct {
 	reading bool   // a read of the stream's tail is under way
 	tails   chan tailRead
 
+	doubts    chan struct{} // has a token when what is confirmed is to be compared with the stream
+	compared  chan error    // what came of it
+	comparing bool
+
 	repeating int           // first answers that are being read for repeats
 	repeated  chan struct{} // has a token for each that is over
 }
@@ -128,7 +132,7 @@ func NewWriter(cfg Config) (*Writer, error) {
 	return &Writer{
 		cfg: cfg, waitingRoom: newQueue(cfg.QueueLimit, cfg.QueueBytes), queue: make(chan *job), ready: make(chan struct{}),
 		model: cfg.NewModel(), memory: newMemory(), air: air{costs: priorCosts(cfg.Durability)},
-		tails: make(chan tailRead, 1), repeated: make(chan struct{}, maxRepeating),
+		tails: make(chan tailRead, 1), doubts: make(chan struct{}, 1), compared: make(chan error, 1), repeated: make(chan struct{}, maxRepeating),
 	}, nil
 }
 
@@ -201,6 +205,13 @@ func (w *Writer) serve(ctx context.Context) error {
 			w.air.look(w.open.messages)
 		case r := <-w.tails:
 			if err := w.tailRead(ctx, r); err != nil {
+				return err
+			}
+		case <-w.doubts:
+			w.compare(ctx)
+		case err := <-w.compared:
+			w.comparing = false
+			if err != nil {
 				return err
 			}
 		case <-w.repeated:

@@ -12,7 +12,6 @@ import (
 	"catenary/es/dispatch"
 	"catenary/internal/backup"
 	"catenary/internal/parts"
-	"catenary/internal/room"
 	"catenary/internal/topology"
 )
 
@@ -23,14 +22,14 @@ const storeQuestions = 16
 var errStoreBusy = errors.New("too many questions about the store are being answered; ask again")
 
 // serveStore tells how the store is until the context ends. Every writer does, also one that stands by: what they tell is the same.
-func serveStore(ctx context.Context, nc *nats.Conn, store es.Store, watch *room.Watch, log *slog.Logger) error {
+func serveStore(ctx context.Context, nc *nats.Conn, store es.Store, c WriterConfig, log *slog.Logger) error {
 	ledger, err := backup.NewLedger(nc, store)
 	if err != nil {
 		return err
 	}
 	service, err := parts.Serve(parts.Config{
-		Conn: nc, Name: topology.StoreService, Version: Version(), About: "Tells how full the store is, and gives out what a backup needs.",
-		Endpoints: append(ledger.Endpoints(), watch.Endpoint()),
+		Conn: nc, Name: topology.StoreService, Version: Version(), About: "Tells how full the store is and whether its streams are as they must be, and gives out what a backup needs.",
+		Endpoints: append(ledger.Endpoints(), c.Room.Endpoint(), c.Guard.Endpoint()),
 		Most:      storeQuestions, Busy: errStoreBusy, Logger: log,
 		Code: func(err error) string {
 			if errors.IsAny(err, es.ErrUnavailable, errStoreBusy) {

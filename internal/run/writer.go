@@ -22,6 +22,7 @@ import (
 	"catenary/es/natsstore"
 	"catenary/events"
 	"catenary/internal/failpoint"
+	"catenary/internal/guard"
 	"catenary/internal/room"
 	"catenary/internal/topology"
 )
@@ -47,6 +48,8 @@ type WriterConfig struct {
 	// Room tells how full the store is; the writer keeps it up to date while it runs, and appends nothing while the disk is full. Nil makes
 	// one over the writer's own connection, which knows nothing of the disk.
 	Room *room.Watch
+	// Guard keeps the streams as they must be while the writer runs. Nil makes one over the writer's own connection.
+	Guard *guard.Watch
 	// EraseCopies erases what copies of the actor directory hold at a sequence. It may be nil.
 	EraseCopies func(ctx context.Context, sequence uint64) error
 	// Now is the clock. Default: time.Now.
@@ -83,11 +86,8 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 		return stoppedBy(ctx, err)
 	}
 	defer p.store.Close()
-	if p.cfg.Room == nil {
-		var err error
-		if p.cfg.Room, err = room.New(room.Config{Conn: nc, Now: c.Now, Logger: p.log}); err != nil {
-			return err
-		}
+	if err := p.keepers(); err != nil {
+		return err
 	}
 	return Together(ctx, map[string]func(context.Context) error{
 		"":           p.turns,
@@ -101,11 +101,25 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 		"inbox service": func(ctx context.Context) error {
 			return serveInbox(ctx, nc, p.inbox, p.intake, p.refused, p.cfg.Now, p.log)
 		},
-		"store service":    func(ctx context.Context) error { return serveStore(ctx, nc, p.store, p.cfg.Room, p.log) },
+		"store service":    func(ctx context.Context) error { return serveStore(ctx, nc, p.store, p.cfg, p.log) },
 		"room":             p.cfg.Room.Run,
+		"guard":            p.cfg.Guard.Run,
 		"refused commands": p.refused.log.Run,
 		"actors":           p.followActors,
 	})
+}
+
+// keepers makes what looks after the store, so far as nobody else has.
+func (p *writerPart) keepers() (err error) {
+	if p.cfg.Room == nil {
+		if p.cfg.Room, err = room.New(room.Config{Conn: p.nc, Now: p.cfg.Now, Logger: p.log}); err != nil {
+			return err
+		}
+	}
+	if p.cfg.Guard == nil {
+		p.cfg.Guard, err = guard.New(guard.Config{Conn: p.nc, Streams: p.cfg.Streams, Now: p.cfg.Now, Logger: p.log})
+	}
+	return err
 }
 
 // followActors takes out of this process's memory whoever another has erased.
@@ -324,7 +338,8 @@ func (p *writerPart) work(ctx context.Context, writer *dispatch.Writer, turn fun
 			}
 			return err
 		},
-		"turn": turn,
+		"turn":  turn,
+		"doubt": func(ctx context.Context) error { return p.doubt(ctx, writer) },
 		"command service": func(ctx context.Context) error {
 			defer ended()
 			return p.serve(ctx, writer)
@@ -334,6 +349,25 @@ func (p *writerPart) work(ctx context.Context, writer *dispatch.Writer, turn fun
 			return workInbox(ctx, p.inbox, writer, p.intake, p.refused.log, p.cfg.Now, p.log)
 		},
 	})
+}
+
+// doubt makes the writer look whether the stream is still the one it knows, whenever the connection was made again: the server may have come
+// back with yesterday's state.
+func (p *writerPart) doubt(ctx context.Context, writer *dispatch.Writer) error {
+	status := p.nc.StatusChanged(nats.CONNECTED)
+	defer p.nc.RemoveStatusListener(status)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case _, open := <-status:
+			if !open {
+				<-ctx.Done() // the connection is closed for good, which has its own report
+				return nil
+			}
+			writer.Doubt()
+		}
+	}
 }
 
 // stoppedBy gives nil when a step failed only because the process is told to stop.

@@ -1,0 +1,347 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"catenary/es"
+	"catenary/internal/streams"
+	"catenary/internal/topology"
+)
+
+const (
+	// DefaultEvery is how often is looked without a word from the server, which may get lost.
+	DefaultEvery = 30 * time.Second
+	// lookTimeout bounds one look.
+	lookTimeout = 10 * time.Second
+	// undoTimeout bounds one change of a stream.
+	undoTimeout = 10 * time.Second
+	// advisories is what the server tells of the streams of its account. It ends with what has happened and the stream's name.
+	advisories = "$JS.EVENT.ADVISORY.STREAM.*.>"
+	// mostTold bounds the words of the server that wait: one is enough to look at all.
+	mostTold = 64
+)
+
+// Alarm is something that is not as it must be, or was not.
+type Alarm struct {
+	Stream string `json:"stream"`
+	// Field is what of it, Expected and Found how it must be and how it was found.
+	Field    string `json:"field"`
+	Expected string `json:"expected"`
+	Found    string `json:"found"`
+	// Since is when it was found first, in UTC.
+	Since time.Time `json:"since"`
+	// Undone says that it is as it must be again. The alarm stays for [Remembered], so that somebody asks who it was.
+	Undone bool `json:"undone"`
+	// Problem says why it could not be undone.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Remembered is how long what was undone is told.
+const Remembered = 24 * time.Hour
+
+// Fields that are no fields of a configuration.
+const (
+	fieldThere  = "the stream"
+	fieldEvents = "events"
+)
+
+// String says what was found.
+func (a Alarm) String() string {
+	s := fmt.Sprintf("stream %s has %s %s, expected %s", a.Stream, a.Field, a.Found, a.Expected)
+	switch {
+	case a.Undone:
+		return s + "; it is undone"
+	case a.Problem != "":
+		return s + "; it can't be undone: " + a.Problem
+	}
+	return s
+}
+
+// Advice says what to do.
+func (a Alarm) Advice() string {
+	switch {
+	case a.Field == fieldThere, a.Field == fieldEvents:
+		return "bring it back from a replica, or with catenary restore from a backup; then: catenary verify"
+	case a.Undone:
+		return "find out who changed it: nobody but the processes of the chain may administer its account"
+	}
+	return "set it back with nats stream edit; what can't be set back needs catenary backup, and catenary restore into a new store"
+}
+
+// State is what was found.
+type State struct {
+	// At is when it was looked at last, in UTC. Zero means not yet.
+	At     time.Time `json:"at,omitzero"`
+	Alarms []Alarm   `json:"alarms"`
+	// Problem says why it could not be looked at since; empty when it could.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Open gives the alarms of what is still not as it must be.
+func (s State) Open() []Alarm {
+	return slices.DeleteFunc(slices.Clone(s.Alarms), func(a Alarm) bool { return a.Undone })
+}
+
+// Config says what is guarded.
+type Config struct {
+	// Conn is a connection in the ledger's account.
+	Conn *nats.Conn
+	// Streams are the limits that the streams were made with.
+	Streams topology.Options
+	// Every is how often it is looked. Default: [DefaultEvery].
+	Every time.Duration
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+	// Logger hears of each alarm once. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+// Watch guards the streams. It may be used by many goroutines.
+type Watch struct {
+	cfg Config
+	js  jetstream.JetStream
+
+	mu      sync.Mutex
+	state   State
+	changed chan struct{} // closed at the next change
+}
+
+// New returns a watch that has not looked yet.
+func New(c Config) (*Watch, error) {
+	js, err := jetstream.New(c.Conn)
+	if err != nil {
+		return nil, errors.Wrap(err, "guard the streams")
+	}
+	if c.Every <= 0 {
+		c.Every = DefaultEvery
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return &Watch{cfg: c, js: js, state: State{Alarms: []Alarm{}}, changed: make(chan struct{})}, nil
+}
+
+// State gives what was found last.
+func (w *Watch) State() State {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.state
+	s.Alarms = slices.Clone(s.Alarms)
+	return s
+}
+
+// Changed gives a channel that is closed when an alarm comes, is undone or goes. It MUST be asked for before the state that is acted on.
+func (w *Watch) Changed() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.changed
+}
+
+// Run looks when the server tells of a change, and now and then, until the context ends. It ends before that with an error marked
+// [es.ErrBrokenChain] when events are missing in the event stream, or the stream is: nothing may be appended to what is left.
+func (w *Watch) Run(ctx context.Context) error {
+	told := make(chan *nats.Msg, mostTold)
+	sub, err := w.cfg.Conn.ChanSubscribe(advisories, told)
+	if err != nil {
+		return errors.Wrap(err, "guard the streams: listen to the server")
+	}
+	defer func() { _ = sub.Unsubscribe() }() // it fails only with the connection, whose end has its own report
+	tick := time.NewTicker(w.cfg.Every)
+	defer tick.Stop()
+	for {
+		if err := w.Look(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		case <-told:
+			for len(told) > 0 {
+				<-told // one look sees them all
+			}
+		}
+	}
+}
+
+// Look looks at all streams now, and undoes what is not as it must be. It gives the errors of Run. What it could not look at is in the
+// state.
+func (w *Watch) Look(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	there, err := w.streams(bounded)
+	if ctx.Err() != nil {
+		return nil // told to stop
+	}
+	if err != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.state.Problem = err.Error()
+		return nil
+	}
+	var alarms []Alarm
+	for _, want := range w.wanted(there) {
+		if a := w.judge(ctx, want, there[want.Name]); a != nil {
+			alarms = append(alarms, *a)
+		}
+	}
+	missing, err := w.missing(ctx, there[topology.EventStream])
+	if missing != nil {
+		alarms = append(alarms, *missing)
+	}
+	w.take(alarms)
+	return err
+}
+
+// streams gives all streams of the account.
+func (w *Watch) streams(ctx context.Context) (map[string]*jetstream.StreamInfo, error) {
+	there := map[string]*jetstream.StreamInfo{}
+	list := w.js.ListStreams(ctx)
+	for info := range list.Info() {
+		there[info.Config.Name] = info
+	}
+	return there, errors.Wrap(list.Err(), "look at the streams")
+}
+
+// wanted gives what the event stream, and those of the others that are there, must be.
+func (w *Watch) wanted(there map[string]*jetstream.StreamInfo) []jetstream.StreamConfig {
+	all := []jetstream.StreamConfig{topology.Events(w.cfg.Streams)}
+	if there[topology.CheckpointStream] != nil {
+		all = append(all, topology.Checkpoints(w.cfg.Streams))
+	}
+	for name := range there {
+		bucket, isBucket := strings.CutPrefix(name, topology.BucketStream(""))
+		if _, _, view := topology.GenerationOf(bucket); isBucket && view {
+			c := topology.Bucket(bucket, w.cfg.Streams)
+			c.RePublish = topology.Republish(bucket)
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b jetstream.StreamConfig) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// judge compares a stream with what it must be, and undoes what it can. It gives nil for one that is as it must be.
+func (w *Watch) judge(ctx context.Context, want jetstream.StreamConfig, info *jetstream.StreamInfo) *Alarm {
+	if info == nil {
+		return &Alarm{Stream: want.Name, Field: fieldThere, Expected: "there", Found: "gone", Problem: "an empty one in its place would hide that"}
+	}
+	err := check(want, info.Config)
+	var danger *streams.ConfigError
+	if !errors.As(err, &danger) {
+		return nil
+	}
+	a := &Alarm{Stream: want.Name, Field: danger.Field, Expected: danger.Expected, Found: danger.Found}
+	if info.Config.Metadata[streams.RestoringKey] != "" {
+		a.Problem = "a backup is being restored into it"
+		return a
+	}
+	ctx, cancel := context.WithTimeout(ctx, undoTimeout)
+	defer cancel()
+	mended, err := w.js.UpdateStream(ctx, streams.Mended(want, info.Config))
+	if err == nil {
+		err = check(want, mended.CachedInfo().Config)
+	}
+	if err != nil {
+		a.Problem = err.Error()
+		return a
+	}
+	a.Undone = true
+	return a
+}
+
+// check says whether a stream is as it must be.
+func check(want, found jetstream.StreamConfig) error {
+	return streams.Check("what is in it", want, found)
+}
+
+// missing says how many events are not in the event stream any more. It looks twice: a server that is taking over may not know all yet.
+func (w *Watch) missing(ctx context.Context, info *jetstream.StreamInfo) (*Alarm, error) {
+	if info == nil {
+		return nil, errors.Mark(errors.Newf("stream %s is gone", topology.EventStream), es.ErrBrokenChain)
+	}
+	if gaps(info) == 0 {
+		return nil, nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	stream, err := w.js.Stream(bounded, topology.EventStream)
+	if err != nil {
+		return nil, nil // the next look tells
+	}
+	info = stream.CachedInfo()
+	n := gaps(info)
+	if n == 0 {
+		return nil, nil
+	}
+	a := &Alarm{
+		Stream: topology.EventStream, Field: fieldEvents, Expected: fmt.Sprintf("1 to %d", info.State.LastSeq), Found: fmt.Sprintf("all but %d", n),
+		Problem: "what was dropped is not in this server any more",
+	}
+	return a, errors.WithHint(errors.Mark(errors.Newf("the event stream ends at event %d, but %d events are missing in it: they were dropped while the chain ran", info.State.LastSeq, n), es.ErrBrokenChain), a.Advice())
+}
+
+// gaps counts the events that are not there.
+func gaps(info *jetstream.StreamInfo) uint64 {
+	return info.State.LastSeq - min(info.State.Msgs, info.State.LastSeq)
+}
+
+// take takes over what was found, and tells what is new.
+func (w *Watch) take(found []Alarm) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.cfg.Now().UTC()
+	changed := w.state.At.IsZero() && len(found) > 0
+	var alarms []Alarm
+	for _, a := range found {
+		a.Since = now
+		before := slices.IndexFunc(w.state.Alarms, func(b Alarm) bool { return same(a, b) })
+		if before >= 0 && !w.state.Alarms[before].Undone {
+			a.Since = w.state.Alarms[before].Since
+		}
+		if before < 0 || w.state.Alarms[before].Undone != a.Undone || a.Undone {
+			changed = true
+			w.cfg.Logger.Error("a stream is not as it must be", "alarm", a.String(), "advice", a.Advice())
+		}
+		alarms = append(alarms, a)
+	}
+	for _, b := range w.state.Alarms {
+		if slices.ContainsFunc(alarms, func(a Alarm) bool { return same(a, b) }) {
+			continue
+		}
+		if !b.Undone {
+			// Somebody else has set it back.
+			b.Undone, b.Problem, changed = true, "", true
+			w.cfg.Logger.Info("a stream is as it must be again", "stream", b.Stream, "field", b.Field)
+		}
+		if now.Sub(b.Since) < Remembered {
+			alarms = append(alarms, b)
+		} else {
+			changed = true
+		}
+	}
+	if alarms == nil {
+		alarms = []Alarm{}
+	}
+	w.state = State{At: now, Alarms: alarms}
+	if changed {
+		close(w.changed)
+		w.changed = make(chan struct{})
+	}
+}
+
+// same says whether two alarms are about the same.
+func same(a, b Alarm) bool { return a.Stream == b.Stream && a.Field == b.Field }
