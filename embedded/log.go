@@ -24,6 +24,9 @@ type serverLog struct {
 	once   sync.Once
 	failed chan struct{} // closed after fatal is set
 	fatal  fatalError
+
+	stuck      sync.Once
+	unwritable chan struct{} // closed when the server can't write to its store any more
 }
 
 // fatalError is why the server can't go on: its words, and the error among them if there was one.
@@ -35,7 +38,20 @@ type fatalError struct {
 var _ server.Logger = (*serverLog)(nil)
 
 func newServerLog(l *slog.Logger) *serverLog {
-	return &serverLog{log: l.With("component", "nats-server"), failed: make(chan struct{})}
+	return &serverLog{log: l.With("component", "nats-server"), failed: make(chan struct{}), unwritable: make(chan struct{})}
+}
+
+// cantWrite tells by what the server says whether it has given up writing to its store. It answers no publisher from then on, until it is
+// started again, and says so nowhere else.
+func cantWrite(format string) bool {
+	format = strings.ToLower(format)
+	return strings.Contains(format, "critical write error") || strings.Contains(format, "will be disabled") || strings.Contains(format, "disabling jetstream")
+}
+
+func (l *serverLog) watch(format string) {
+	if cantWrite(format) {
+		l.stuck.Do(func() { close(l.unwritable) })
+	}
 }
 
 // attach makes the server log here. Lines that nobody would see are not formatted.
@@ -60,10 +76,14 @@ func (l *serverLog) Warnf(format string, v ...any) {
 		level = slog.LevelDebug
 	}
 	l.emit(level, format, v)
+	l.watch(format)
 }
 
 // Errorf logs an error.
-func (l *serverLog) Errorf(format string, v ...any) { l.emit(slog.LevelError, format, v) }
+func (l *serverLog) Errorf(format string, v ...any) {
+	l.emit(slog.LevelError, format, v)
+	l.watch(format)
+}
 
 // Debugf logs a debug line.
 func (l *serverLog) Debugf(format string, v ...any) { l.emit(slog.LevelDebug, format, v) }

@@ -30,6 +30,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if dir := os.Getenv(limitedStore); dir != "" {
+		if err := runLimited(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	// In a cluster, a node may be stopped while a mirror on another waits for its answer, and the server waits on for up to half a
 	// minute after its own stop. TestStartAndStop makes no such exception for a single node.
 	const stream = "github.com/nats-io/nats-server/v2/server.(*stream)."

@@ -27,13 +27,15 @@ type Server struct {
 	lock            *storeLock
 	log             *slog.Logger
 	options         topology.Options
+	listen          string
 	clientURL       string
 	credentialsPath string
 	ledger, mirrors topology.User
 	// layout is what the server has, and own those of its people that are no agents; storeDir knows the agents.
-	layout   topology.Layout
-	own      []topology.User
-	storeDir string
+	layout     topology.Layout
+	own        []topology.User
+	storeDir   string
+	unwritable chan struct{}
 
 	stopOnce sync.Once
 	stopped  chan struct{} // closed after stopErr is set
@@ -78,15 +80,18 @@ func Start(ctx context.Context, c Config) (_ *Server, err error) {
 	layout.MaxStoreBytes = storeBytes
 	layout.SyncAlways = c.Durability == DurabilityFsync
 	layout.MirrorsLater = true
-	n, err := startNode(ctx, layout, newServerLog(c.Logger))
+	serverLog := newServerLog(c.Logger)
+	n, err := startNode(ctx, layout, serverLog)
 	if err != nil {
 		return nil, err
 	}
 	return &Server{
+		unwritable:      serverLog.unwritable,
 		node:            n,
 		lock:            lock,
 		log:             c.Logger,
 		options:         options,
+		listen:          net.JoinHostPort(listen.host, strconv.Itoa(n.port)),
 		clientURL:       "nats://" + net.JoinHostPort(reachableHost(listen.host), strconv.Itoa(n.port)),
 		credentialsPath: who.credentialsPath,
 		ledger:          who.ledger,
@@ -161,8 +166,15 @@ func reachableHost(host string) string {
 // ClientURL is what people, tools and agents connect to.
 func (s *Server) ClientURL() string { return s.clientURL }
 
+// Listen is where the server listens, HOST:PORT: a server that is started there again is found by its clients.
+func (s *Server) Listen() string { return s.listen }
+
 // CredentialsPath is the file with the operator's credentials. It is empty on loopback, where nobody needs them.
 func (s *Server) CredentialsPath() string { return s.credentialsPath }
+
+// Unwritable is closed when the server has given up writing to its store, as on a full disk. It still answers who reads, and nobody who
+// publishes, also when there is room again: it has to be shut down, and another started.
+func (s *Server) Unwritable() <-chan struct{} { return s.unwritable }
 
 // Options are the streams' limits that fit this server's store. Whoever creates a stream MUST use them.
 func (s *Server) Options() topology.Options { return s.options }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
@@ -55,10 +56,12 @@ type upConfig struct {
 	noAudit, demo, verbose    bool
 	noEngine                  bool
 	discardSnapshots          bool
-	chain, checkpointKey      string
-	newCheckpointKey          string
-	checkpointEvery           time.Duration
-	acceptAt, acceptReason    string
+	// again says that the chain is started again by the same process, which has said before that it can be used.
+	again                  bool
+	chain, checkpointKey   string
+	newCheckpointKey       string
+	checkpointEvery        time.Duration
+	acceptAt, acceptReason string
 }
 
 func (a *app) upCommand() *cobra.Command {
@@ -125,7 +128,64 @@ func notEmpty(flags map[string]string) error {
 	return nil
 }
 
-func (a *app) up(ctx context.Context, c upConfig, accept *run.AcceptedLoss) (err error) {
+// up runs the chain, and starts it again in the same process when its server could not write to a full disk and there is room again.
+func (a *app) up(ctx context.Context, c upConfig, accept *run.AcceptedLoss) error {
+	pace := backoff.NewExponentialBackOff()
+	pace.InitialInterval, pace.MaxInterval = time.Second, reopenPause
+	for {
+		err := a.upOnce(ctx, &c, accept)
+		if !errors.Is(err, errReopen) || ctx.Err() != nil {
+			return err
+		}
+		a.logger(slog.LevelInfo).Warn("starting the chain again: there is room on the disk")
+		// What was asked of the first start is done.
+		accept, c.discardSnapshots, c.newCheckpointKey, c.again = nil, false, "", true
+		select {
+		case <-time.After(pace.NextBackOff()):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// errReopen means that the chain is to be started again.
+var errReopen = errors.New("there is room on the disk again")
+
+const (
+	// reopenPause bounds the pause between two starts: a disk that is full again at once is not worked on without end.
+	reopenPause = 30 * time.Second
+	// reopenPoll is how often the full disk is looked at.
+	reopenPoll = 250 * time.Millisecond
+)
+
+// reopen waits until the server can't write to its store, and then until there is room to start it again. It gives an error marked
+// errReopen.
+func reopen(ctx context.Context, server *embedded.Server, store string, log *slog.Logger) error {
+	select {
+	case <-server.Unwritable():
+	case <-ctx.Done():
+		return nil
+	}
+	log.Error("the server can't write to its store: nothing is recorded until it is started again, which is done here as soon as there is room on the disk", "store", store)
+	tick := time.NewTicker(reopenPoll)
+	defer tick.Stop()
+	for {
+		free, err := room.FreeBytes(store)
+		if err != nil {
+			return err
+		}
+		if free > room.ReserveBytes {
+			return errReopen
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (a *app) upOnce(ctx context.Context, c *upConfig, accept *run.AcceptedLoss) (err error) {
 	log := a.logger(slog.LevelInfo)
 	serverLog := slog.New(quieter{Handler: log.Handler(), level: slog.LevelWarn})
 	if c.verbose {
@@ -148,7 +208,8 @@ func (a *app) up(ctx context.Context, c upConfig, accept *run.AcceptedLoss) (err
 		err = errors.CombineErrors(err, server.Shutdown(stopping))
 		log.Info("stopped")
 	}()
-	if path := server.CredentialsPath(); path != "" {
+	c.listen = server.Listen()
+	if path := server.CredentialsPath(); path != "" && !c.again {
 		log.Info("clients need a user and a password, as NATS_USER and NATS_PASSWORD or in a nats context", "file", path)
 	}
 	if err := prepare(ctx, server); err != nil {
@@ -157,6 +218,7 @@ func (a *app) up(ctx context.Context, c upConfig, accept *run.AcceptedLoss) (err
 	proofs := run.ProofConfig{KeyFile: cmp.Or(c.checkpointKey, filepath.Join(store, checkpointKeyFile)), NewKeys: c.newCheckpointKey, Chain: c.chain, Every: c.checkpointEvery}
 	writing, projecting := make(chan struct{}), make(chan struct{})
 	parts := map[string]func(context.Context) error{
+		"store": func(ctx context.Context) error { return reopen(ctx, server, store, log) },
 		"writer": a.upPart(server, func(ctx context.Context, nc *nats.Conn) error {
 			watch, err := room.New(room.Config{Conn: nc, Dir: store, Now: a.Now, Logger: log.With("component", "room")})
 			if err != nil {
@@ -187,12 +249,22 @@ func (a *app) up(ctx context.Context, c upConfig, accept *run.AcceptedLoss) (err
 					return nil
 				}
 			}
-			return a.upFront(ctx, c, server, store, log)
+			return a.upFront(ctx, *c, server, store, log)
 		},
 	}
 	parts["engine"] = a.upPart(server, func(ctx context.Context, nc *nats.Conn) error { return a.upEngine(ctx, nc, !c.noEngine, writing, log) })
 	a.draining.able.Store(true)
-	return upError(ctx, c.store, run.Together(ctx, parts))
+	err = run.Together(ctx, parts)
+	if err != nil && ctx.Err() == nil && !errors.IsAny(err, errReopen, errDrained) {
+		select {
+		case <-server.Unwritable():
+			// Whatever ended first, it is because of that.
+			log.Error("a part has ended over the full disk", "reason", err)
+			err = reopen(ctx, server, store, log)
+		default:
+		}
+	}
+	return upError(ctx, c.store, err)
 }
 
 // errDrained means that up has been told to stop, and that nothing is under way any more.
@@ -280,6 +352,13 @@ func (a *app) upFront(ctx context.Context, c upConfig, server *embedded.Server, 
 	defer s.conn.Close()
 	if err := s.awaitReady(ctx, log); err != nil {
 		return err
+	}
+	if c.again {
+		if c.demo {
+			return demoAgents(ctx, s.conn, log)
+		}
+		<-ctx.Done()
+		return nil
 	}
 	if c.demo {
 		if err := a.bringDemo(ctx, s, log); err != nil {
