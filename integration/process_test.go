@@ -37,9 +37,14 @@ type chainProcess struct {
 
 // startChain starts `catenary up` and waits until it can be used.
 func startChain(store, listen, durability string) (*chainProcess, error) {
-	c := &chainProcess{stderr: &lockedBuffer{}, ended: make(chan struct{})}
-	c.cmd = exec.Command(filepath.Join(binaries, "catenary"), "up", "--store", store, "--listen", listen, "--durability", durability)
-	c.cmd.Env = quietEnv(filepath.Dir(store), "")
+	cmd := exec.Command(filepath.Join(binaries, "catenary"), "up", "--store", store, "--listen", listen, "--durability", durability)
+	cmd.Env = quietEnv(filepath.Dir(store), "")
+	return startProcess(cmd)
+}
+
+// startProcess starts a command that becomes `catenary up`, and waits until the chain can be used.
+func startProcess(cmd *exec.Cmd) (*chainProcess, error) {
+	c := &chainProcess{cmd: cmd, stderr: &lockedBuffer{}, ended: make(chan struct{})}
 	c.cmd.Stderr = c.stderr
 	out, err := c.cmd.StdoutPipe()
 	if err != nil {

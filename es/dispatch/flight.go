@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -359,8 +360,11 @@ func (w *Writer) refused(f *flight, err error) {
 
 func storeRefusal(err error) *es.Refusal {
 	if errors.Is(err, es.ErrFull) {
-		return &es.Refusal{Status: es.StatusRejected, Code: "store-full", Message: "the event store has reached its limit: " + err.Error(),
-			Hint: "raise the limit of the event stream, or make room on the disk and restart the server"}
+		hint := strings.Join(errors.GetAllHints(err), "; ")
+		if hint == "" {
+			hint = "raise the limit of the event stream; commands are taken again at once"
+		}
+		return &es.Refusal{Status: es.StatusRejected, Code: "store-full", Message: "the event store takes nothing more: " + err.Error(), Hint: hint}
 	}
 	return &es.Refusal{Status: es.StatusRejected, Code: "too-large", Message: err.Error(), Hint: "send less in one command"}
 }
