@@ -291,7 +291,7 @@ func (w *Watch) missing(ctx context.Context, info *jetstream.StreamInfo) (*Alarm
 		Stream: topology.EventStream, Field: fieldEvents, Expected: fmt.Sprintf("1 to %d", info.State.LastSeq), Found: fmt.Sprintf("all but %d", n),
 		Problem: "what was dropped is not in this server any more",
 	}
-	return a, errors.WithHint(errors.Mark(errors.Newf("the event stream ends at event %d, but %d events are missing in it: they were dropped while the chain ran", info.State.LastSeq, n), es.ErrBrokenChain), a.Advice())
+	return a, errors.WithHint(errors.Mark(errors.Newf("the event stream ends at event %d, but %d events are missing in it: they were dropped, or its files are damaged", info.State.LastSeq, n), es.ErrBrokenChain), a.Advice())
 }
 
 // gaps counts the events that are not there.

@@ -273,5 +273,5 @@ func askForHoles(ctx context.Context, nc *nats.Conn) error {
 	if info, err := stream.Info(ctx, jetstream.WithDeletedDetails(true)); err == nil && len(info.State.Deleted) > 0 {
 		first = info.State.Deleted[0]
 	}
-	return errors.Mark(errors.Newf("the event stream has events 1 to %d, but %d of them are missing, such as event %d: its files were damaged", state.LastSeq, missing, first), es.ErrBrokenChain)
+	return errors.WithHint(errors.Mark(errors.Newf("the event stream has events 1 to %d, but %d of them are missing, such as event %d: its files were damaged", state.LastSeq, missing, first), es.ErrBrokenChain), errDamagedHint)
 }

@@ -81,7 +81,7 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 	if ready == nil {
 		ready = func() {}
 	}
-	p := &writerPart{nc: nc, cfg: c, log: c.Logger.With("component", "writer"), ready: sync.OnceFunc(ready)}
+	p := &writerPart{nc: nc, cfg: c, log: c.Logger.With("component", "writer"), ready: sync.OnceFunc(ready), compared: make(chan struct{})}
 	if err := p.prepare(ctx); err != nil {
 		return stoppedBy(ctx, err)
 	}
@@ -103,7 +103,7 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 		},
 		"store service":    func(ctx context.Context) error { return serveStore(ctx, nc, p.store, p.cfg, p.log) },
 		"room":             p.cfg.Room.Run,
-		"guard":            p.cfg.Guard.Run,
+		"guard":            func(ctx context.Context) error { return p.afterCheck(ctx, p.cfg.Guard.Run) },
 		"refused commands": p.refused.log.Run,
 		"actors":           p.followActors,
 	})
@@ -138,7 +138,11 @@ type writerPart struct {
 	cfg   WriterConfig
 	log   *slog.Logger
 	ready func()
-	store *natsstore.Store
+	// compared is closed when the stream was compared with its witnesses for the first time: who looks after it begins then, so that what was
+	// lost before the start is told by the start.
+	compared chan struct{}
+	once     sync.Once
+	store    *natsstore.Store
 	// snapshots are those of the writer's world.
 	snapshots *natsstore.Snapshots
 	directory *dispatch.BucketDirectory
@@ -211,6 +215,9 @@ func (p *writerPart) checked(ctx context.Context) (loss *events.WriterLossAccept
 		loss, err = askWitnesses(ctx, p.nc, p.store, all, p.cfg.Accept)
 		return err
 	})
+	if err == nil {
+		p.once.Do(func() { close(p.compared) })
+	}
 	if err != nil || loss == nil {
 		return nil, err
 	}
@@ -340,6 +347,14 @@ func (p *writerPart) work(ctx context.Context, writer *dispatch.Writer, turn fun
 		},
 		"turn":  turn,
 		"doubt": func(ctx context.Context) error { return p.doubt(ctx, writer) },
+		"event stream": func(ctx context.Context) error {
+			select {
+			case <-writer.Ready():
+				return scrub(ctx, p.store, p.log)
+			case <-ctx.Done():
+				return nil
+			}
+		},
 		"command service": func(ctx context.Context) error {
 			defer ended()
 			return p.serve(ctx, writer)
@@ -349,6 +364,16 @@ func (p *writerPart) work(ctx context.Context, writer *dispatch.Writer, turn fun
 			return workInbox(ctx, p.inbox, writer, p.intake, p.refused.log, p.cfg.Now, p.log)
 		},
 	})
+}
+
+// afterCheck runs a task when the stream was compared with its witnesses.
+func (p *writerPart) afterCheck(ctx context.Context, task func(context.Context) error) error {
+	select {
+	case <-p.compared:
+		return task(ctx)
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // doubt makes the writer look whether the stream is still the one it knows, whenever the connection was made again: the server may have come
