@@ -135,6 +135,7 @@ var importTable = []row{
 	{dir: "internal/backup", imports: []string{"audit/proof", "es", "es/natskv", "es/natsstore", "internal/parts", "internal/streams", "internal/topology"}, bus: anyFile},
 	{dir: "internal/guard", imports: []string{"es", "internal/parts", "internal/streams", "internal/topology"}, bus: anyFile},
 	{dir: "internal/room", imports: []string{"es", "internal/parts", "internal/topology"}, bus: anyFile},
+	{dir: "internal/health", imports: []string{"internal/topology"}, bus: busFiles},
 	{dir: "internal/telemetry"},
 	{dir: "internal/hammer", imports: []string{"commands", "events", "es", "es/dispatch"}},
 	// The program that measures a whole chain beside bare nats.go, so it wires one together.

@@ -60,6 +60,8 @@ const (
 	NodesService = "catenary-nodes"
 	// InboxService keeps commands until they are done, and answers what became of them.
 	InboxService = "catenary-inbox"
+	// HealthService says how a process is. Every process of a chain serves it, and each of them answers.
+	HealthService = "catenary-health"
 )
 
 // CommandSubject is the subject a command is sent to.
