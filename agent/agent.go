@@ -61,6 +61,9 @@ type Config struct {
 	NewLife func() string
 	// Logs keeps what commands say. Nil keeps no more than the end, for the report of a failure.
 	Logs Logs
+	// Did is told of each deed when it begins; what it gives is called when it has ended, with why it has failed, empty when it is done. It may
+	// be nil.
+	Did func(a Action) (ended func(failure string))
 	// Zero means the defaults.
 	Every, Observe, StopWithin, Retry, MostRetry time.Duration
 	Logger                                       *slog.Logger
@@ -289,11 +292,16 @@ func (a *Agent) begin(ctx context.Context, action Action) error {
 	}
 	a.cfg.Logger.Info("begins", "deed", action.Deed, "module", i.Module, "version", i.task(a.cfg.Node, 1).Version(), "source", i.Source, "attempt", action.Attempt, "settles", action.Settle)
 	a.working = true
+	ended := func(string) {}
+	if a.cfg.Did != nil && !action.Settle {
+		ended = a.cfg.Did(action)
+	}
 	a.tasks.Go(func() {
 		failpoint.Pass(failpoint.AgentBeforeDeed)
-		done := a.delivery.do(ctx, action)
+		r := a.delivery.do(ctx, action)
 		failpoint.Pass(failpoint.AgentAfterDeed)
-		a.results <- done
+		ended(r.done.Failure)
+		a.results <- r
 	})
 	return nil
 }

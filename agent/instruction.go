@@ -29,6 +29,8 @@ type Instruction struct {
 	// Requires and Delivery are said of the module; they may change while the instruction stands.
 	Requires []string         `json:"requires,omitempty"`
 	Delivery *events.Delivery `json:"delivery,omitempty"`
+	// Trace is the traceparent of what told it, where somebody traces.
+	Trace string `json:"trace,omitempty"`
 }
 
 // sameWork says whether nobody has to do anything to get from one instruction to the other, although they were told apart: all that

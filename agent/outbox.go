@@ -14,7 +14,7 @@ var _ Outbox = Spool{}
 
 // Take implements [Outbox].
 func (s Spool) Take(ctx context.Context, r Report) error {
-	request, err := commands.Request(r.Command, dispatch.Options{ID: r.ID})
+	request, err := commands.Request(r.Command, dispatch.Options{ID: r.ID, Trace: r.Trace})
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,8 @@ import (
 type Report struct {
 	ID      string           `json:"id"`
 	Command commands.Observe `json:"command"`
+	// Trace is the traceparent of what it is about, where somebody traces.
+	Trace string `json:"trace,omitempty"`
 }
 
 // say adds a report about a module.
@@ -41,7 +43,7 @@ func (s *State) say(m Module, outcome, reason string) {
 		// What a driver hands on may be more than can be recorded. That it is done can be, and must not be kept back for ever.
 		c.Outputs, c.Driver, c.Reason = nil, nil, text("not all of this report can be recorded: "+err.Error())
 	}
-	s.Reports = append(s.Reports, Report{ID: s.reportID(), Command: c})
+	s.Reports = append(s.Reports, Report{ID: s.reportID(), Command: c, Trace: i.Trace})
 }
 
 // reportID gives an id that holds no time: a node's clock may be wrong by years, and an agent away for months.

@@ -24,6 +24,13 @@ func (a *Agent) tellStatus() {
 	}
 }
 
+// Status tells how the agent stands, as the next check-in says it.
+func (a *Agent) Status() Status {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.status
+}
+
 // talk checks in: on every connect, when something was told or has changed, and every few seconds besides.
 func (a *Agent) talk(ctx context.Context) {
 	known, after := "", uint64(0)
@@ -68,9 +75,7 @@ func drain(hints <-chan uint64, after uint64) uint64 {
 
 // checkIn checks in once, and says whether there was an answer.
 func (a *Agent) checkIn(ctx context.Context, known *string, after uint64) bool {
-	a.mu.Lock()
-	status := a.status
-	a.mu.Unlock()
+	status := a.Status()
 	answer, err := a.cfg.Desk.CheckIn(ctx, CheckIn{
 		Node: a.cfg.Node, Run: a.cfg.Run, Version: a.cfg.Version, Every: a.cfg.Every, Known: *known, After: after, Status: status,
 	})

@@ -72,6 +72,9 @@ type Config struct {
 	Window int
 	Now    func() time.Time
 	Logger *slog.Logger
+	// Trace is told of each command when it is sent, with the traceparent of who set the rollout going; it gives that of the command, and what
+	// is called with its answer. It MUST NOT block. Nil means that nobody traces.
+	Trace func(a walk.Action, parent string) (trace string, answered func(es.Answer, error))
 	// Ready is called when the engine has read all that was there at its start. It may be nil.
 	Ready func()
 }
@@ -107,6 +110,8 @@ type Engine struct {
 	reign    *reign
 	planned  time.Time
 	again    time.Time
+	// traces has the traceparents of the rollouts that are walked, by their ids, while somebody traces.
+	traces map[string]string
 }
 
 // stretch is what comes of reading: an event, or else that all that has to be known up to a sequence has been read.
@@ -146,7 +151,7 @@ func New(c Config) (*Engine, error) {
 	e := &Engine{
 		cfg: c, log: c.Logger, client: commands.NewClient(c.Bus), state: walk.New(walk.Config{Registry: c.Registry, Window: c.Window}),
 		stretches: make(chan stretch, maxBatch), outcomes: make(chan outcome, maxBatch), presence: make(chan Presence, maxBatch), asks: make(chan func()),
-		drain: make(chan struct{}), ended: make(chan struct{}),
+		drain: make(chan struct{}), ended: make(chan struct{}), traces: map[string]string{},
 	}
 	e.keeper = newKeeper(e.client, c)
 	return e, nil

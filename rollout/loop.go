@@ -67,7 +67,11 @@ func (e *Engine) input(ctx context.Context, time <-chan time.Time) (more, over b
 			e.state.Passed(s.through)
 			return true, false, nil
 		}
-		return true, false, e.state.Take(s.message)
+		err := e.state.Take(s.message)
+		if e.cfg.Trace != nil {
+			e.noteTrace(s.message)
+		}
+		return true, false, err
 	case o := <-e.outcomes:
 		e.answered(o)
 	case p := <-e.presence:
@@ -185,14 +189,16 @@ func (e *Engine) standBy(why string) {
 // send sends a command, beside the loop.
 func (e *Engine) send(a walk.Action) {
 	r := e.reign
+	trace, answered := e.trace(a)
 	r.parts.Go(func() {
-		options := dispatch.Options{Fence: r.fence, Deadline: e.cfg.Now().Add(commandTerm)}
+		options := dispatch.Options{Fence: r.fence, Deadline: e.cfg.Now().Add(commandTerm), Trace: trace}
 		if a.Expected != 0 {
 			options.Expected = &a.Expected
 		}
 		beforeSending(a)
 		answer, err := e.client.Within(commandPatience).Send(r.ctx, a.Payload, options)
 		afterAnswer(a)
+		answered(answer, err)
 		select {
 		case e.outcomes <- outcome{action: a, answer: answer, err: err, fence: r.fence}:
 		case <-r.ctx.Done():

@@ -32,7 +32,9 @@ type Config struct {
 	Desk Desk
 	// Version is the program's, in semantic form.
 	Version string
-	Logger  *slog.Logger
+	// Trace gives the traceparent of an event, or nothing. Nil means that nobody traces.
+	Trace  func(ctx context.Context, event uint64) string
+	Logger *slog.Logger
 }
 
 // Service answers check-ins and questions about nodes, as a NATS micro service.
@@ -157,7 +159,21 @@ func (s *Service) answer(r micro.Request, c agent.CheckIn) {
 		s.fail(r, "failed", err)
 		return
 	}
+	s.trace(&a)
 	s.tell(r, a)
+}
+
+// maxTraced bounds the events that are looked up for one answer. What an agent is told when it connects was mostly told long ago.
+const maxTraced = 32
+
+// trace says of what an agent is told by which trace it was.
+func (s *Service) trace(a *agent.Answer) {
+	if s.cfg.Trace == nil || len(a.Told) > maxTraced {
+		return
+	}
+	for i := range a.Told {
+		a.Told[i].Trace = s.cfg.Trace(s.ctx, a.Told[i].Source)
+	}
 }
 
 // nodes tells how nodes are.

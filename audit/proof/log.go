@@ -489,3 +489,20 @@ func (l *Log) Grown(ctx context.Context, size uint64) (Growth, error) {
 	g.Path, err = tlog.ProveTree(int64(c.Size), int64(size), l.tree.reader(ctx))
 	return g, errors.Wrapf(err, "prove the growth from %d to %d events", size, c.Size)
 }
+
+// Status is how a log is.
+type Status struct {
+	// Events counts the events that the tree has, Signed those that the newest checkpoint has seen.
+	Events, Signed uint64
+	// Signs says that this log signs at all.
+	Signs bool
+	// Failure is why nothing is signed any more; nil while it goes on.
+	Failure error
+}
+
+// Status tells how the log is.
+func (l *Log) Status() Status {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Status{Events: l.head.Sequence, Signed: l.newest.Size, Signs: len(l.cfg.Signers) > 0, Failure: l.failure}
+}

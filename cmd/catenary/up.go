@@ -28,9 +28,9 @@ import (
 
 const upHelp = `Up runs a whole chain in one process: server, writer, projector, rollout engine and the copies that people read.
 
-When it can be used it prints one JSON line: {"ready":true,"nats":URL,"store":DIR}. On loopback whoever may use this machine
-may use the chain; beyond it, up makes a user and a password, and says in which file they are. Clients take them from NATS_USER
-and NATS_PASSWORD, or from a nats context.
+When it can be used it prints one JSON line: {"ready":true,"nats":URL,"store":DIR}, with --http also "http":URL. On loopback whoever
+may use this machine may use the chain; beyond it, up makes a user and a password, and says in which file they are. Clients take
+them from NATS_USER and NATS_PASSWORD, or from a nats context.
 
 It ends with ^C or SIGTERM: the first lets no step of a rollout begin any more and waits for those that are under way, if there are
 any; the second leaves them to the next start; the third leaves at once. The steps are named.`
@@ -62,6 +62,9 @@ type upConfig struct {
 	newCheckpointKey       string
 	checkpointEvery        time.Duration
 	acceptAt, acceptReason string
+	http, traces           string
+	// page is where health and metrics are served; empty for nowhere.
+	page string
 }
 
 func (a *app) upCommand() *cobra.Command {
@@ -86,6 +89,8 @@ func (a *app) upCommand() *cobra.Command {
 	flags.DurationVar(&c.checkpointEvery, "checkpoint-every", proof.DefaultEvery, "longest `span` that an event stands without a signed checkpoint")
 	flags.StringVar(&c.acceptAt, "accept-truncated-at", "", "go on although events are lost, when the stream ends at this `event`; it is recorded")
 	flags.StringVar(&c.acceptReason, "accept-reason", "", "`why` the loss is accepted")
+	flags.StringVar(&c.http, "http", "", "serve /healthz, /readyz and /metrics at `HOST:PORT`, or at a port of loopback (default not at all)")
+	flags.StringVar(&c.traces, "traces", "", "append traces to a `file`, a span a line (OTEL_EXPORTER_OTLP_ENDPOINT sends them on)")
 	flags.BoolVar(&c.verbose, "verbose", false, "log what the server does too")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := notEmpty(map[string]string{"store": c.store, "listen": c.listen}); err != nil {
@@ -130,10 +135,16 @@ func notEmpty(flags map[string]string) error {
 
 // up runs the chain, and starts it again in the same process when its server could not write to a full disk and there is room again.
 func (a *app) up(ctx context.Context, c upConfig, accept *run.AcceptedLoss) error {
+	monitor, page, closeMonitor, err := run.OpenMonitor(ctx, run.MonitorConfig{Program: "catenary up", HTTP: c.http, Traces: c.traces, Env: a.Env, Now: a.Now, Logger: a.logger(slog.LevelInfo)})
+	if err != nil {
+		return errors.Mark(err, errUsage)
+	}
+	defer closeMonitor()
+	c.page = page.URL()
 	pace := backoff.NewExponentialBackOff()
 	pace.InitialInterval, pace.MaxInterval = time.Second, reopenPause
 	for {
-		err := a.upOnce(ctx, &c, accept)
+		err := a.upOnce(ctx, &c, accept, monitor)
 		if !errors.Is(err, errReopen) || ctx.Err() != nil {
 			return err
 		}
@@ -185,7 +196,7 @@ func reopen(ctx context.Context, server *embedded.Server, store string, log *slo
 	}
 }
 
-func (a *app) upOnce(ctx context.Context, c *upConfig, accept *run.AcceptedLoss) (err error) {
+func (a *app) upOnce(ctx context.Context, c *upConfig, accept *run.AcceptedLoss, monitor run.Monitor) (err error) {
 	log := a.logger(slog.LevelInfo)
 	serverLog := slog.New(quieter{Handler: log.Handler(), level: slog.LevelWarn})
 	if c.verbose {
@@ -227,7 +238,7 @@ func (a *app) upOnce(ctx context.Context, c *upConfig, accept *run.AcceptedLoss)
 			return run.Writer(ctx, nc, run.WriterConfig{
 				Streams: server.Options(), Room: watch,
 				Durability:       dispatch.Durability{Fsync: c.durability == string(embedded.DurabilityFsync), Replicas: 1},
-				DiscardSnapshots: c.discardSnapshots, Accept: accept, AuditFile: c.auditFile(store), EraseCopies: server.EraseActor, Now: a.Now, Logger: log, Ready: func() { close(writing) },
+				DiscardSnapshots: c.discardSnapshots, Accept: accept, AuditFile: c.auditFile(store), EraseCopies: server.EraseActor, Now: a.Now, Monitor: monitor, Logger: log, Ready: func() { close(writing) },
 				Alone: true, // nobody else has the password of the ledger's account
 			})
 		}),
@@ -237,10 +248,11 @@ func (a *app) upOnce(ctx context.Context, c *upConfig, accept *run.AcceptedLoss)
 				return err
 			}
 			return run.Projector(ctx, nc, run.ProjectorConfig{
-				Streams: server.Options(), Copies: copies, AuditFile: c.auditFile(store), Proofs: proofs, Now: a.Now, Logger: log, Ready: func() { close(projecting) },
+				Streams: server.Options(), Copies: copies, AuditFile: c.auditFile(store), Proofs: proofs, Now: a.Now, Monitor: monitor, Logger: log, Ready: func() { close(projecting) },
 			})
 		}),
 		"agents": server.FollowAgents,
+		"health": a.upPart(server, func(ctx context.Context, nc *nats.Conn) error { return monitor.AnswerHealth(ctx, nc, log) }),
 		"front": func(ctx context.Context) error {
 			for _, ready := range []chan struct{}{writing, projecting} {
 				select {
@@ -252,7 +264,9 @@ func (a *app) upOnce(ctx context.Context, c *upConfig, accept *run.AcceptedLoss)
 			return a.upFront(ctx, *c, server, store, log)
 		},
 	}
-	parts["engine"] = a.upPart(server, func(ctx context.Context, nc *nats.Conn) error { return a.upEngine(ctx, nc, !c.noEngine, writing, log) })
+	parts["engine"] = a.upPart(server, func(ctx context.Context, nc *nats.Conn) error {
+		return a.upEngine(ctx, nc, !c.noEngine, writing, monitor, log)
+	})
 	a.draining.able.Store(true)
 	err = run.Together(ctx, parts)
 	if err != nil && ctx.Err() == nil && !errors.IsAny(err, errReopen, errDrained) {
@@ -271,7 +285,7 @@ func (a *app) upOnce(ctx context.Context, c *upConfig, accept *run.AcceptedLoss)
 var errDrained = errors.New("drained")
 
 // upEngine walks rollouts, if it is to, until up is told to drain and what is under way has come to its end. It gives [errDrained].
-func (a *app) upEngine(ctx context.Context, nc *nats.Conn, walks bool, writing <-chan struct{}, log *slog.Logger) error {
+func (a *app) upEngine(ctx context.Context, nc *nats.Conn, walks bool, writing <-chan struct{}, monitor run.Monitor, log *slog.Logger) error {
 	if !walks {
 		writing = nil
 	}
@@ -283,7 +297,7 @@ func (a *app) upEngine(ctx context.Context, nc *nats.Conn, walks bool, writing <
 		return nil
 	}
 	// The store is this process's alone, and so is the lease: it needs not run out after a kill.
-	err := run.Engine(ctx, nc, run.EngineConfig{Holder: "catenary up", Drain: a.draining.asked, Now: a.Now, Logger: log})
+	err := run.Engine(ctx, nc, run.EngineConfig{Holder: "catenary up", Drain: a.draining.asked, Now: a.Now, Monitor: monitor, Logger: log})
 	if err == nil && ctx.Err() == nil {
 		return errDrained
 	}
@@ -369,7 +383,8 @@ func (a *app) upFront(ctx context.Context, c upConfig, server *embedded.Server, 
 		Ready bool   `json:"ready"`
 		NATS  string `json:"nats"`
 		Store string `json:"store"`
-	}{true, server.ClientURL(), store})
+		HTTP  string `json:"http,omitempty"`
+	}{true, server.ClientURL(), store, c.page})
 	if err != nil {
 		return errors.Wrap(err, "encode the ready line")
 	}

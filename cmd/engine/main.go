@@ -59,8 +59,8 @@ func (m Main) program(drain <-chan struct{}) run.Program {
 	return run.Program{
 		Name:  "engine",
 		About: "Engine walks rollouts: it begins their steps, ends them by what nodes report, and says why the rest waits.",
-		Part: func(ctx context.Context, nc *nats.Conn, s run.Settings, log *slog.Logger) error {
-			return run.Engine(ctx, nc, run.EngineConfig{TTL: s.LeaseTTL, Drain: drain, Logger: log, Ready: m.Ready})
+		Part: func(ctx context.Context, nc *nats.Conn, s run.Settings, monitor run.Monitor, log *slog.Logger) error {
+			return run.Engine(ctx, nc, run.EngineConfig{TTL: s.LeaseTTL, Drain: drain, Monitor: monitor, Logger: log, Ready: m.Ready})
 		},
 	}
 }

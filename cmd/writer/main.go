@@ -17,7 +17,7 @@ func program() run.Program {
 	return run.Program{
 		Name:  "writer",
 		About: "Writer decides commands and appends their events to the event stream.",
-		Part: func(ctx context.Context, nc *nats.Conn, s run.Settings, log *slog.Logger) error {
+		Part: func(ctx context.Context, nc *nats.Conn, s run.Settings, m run.Monitor, log *slog.Logger) error {
 			accept, err := s.Accept()
 			if err != nil {
 				return err
@@ -25,7 +25,7 @@ func program() run.Program {
 			return run.Writer(ctx, nc, run.WriterConfig{
 				Streams:    s.Streams(),
 				Durability: dispatch.Durability{Fsync: s.Durability == "fsync", Replicas: s.Replicas},
-				Logger:     log, DiscardSnapshots: s.DiscardSnapshots, Accept: accept,
+				Logger:     log, DiscardSnapshots: s.DiscardSnapshots, Accept: accept, Monitor: m,
 			})
 		},
 	}

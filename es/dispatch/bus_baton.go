@@ -35,8 +35,10 @@ type BatonConfig struct {
 	// Name says to people who holds it.
 	Name string
 	// Seize takes the baton at once, whoever holds it: for a process that is known to be alone.
-	Seize  bool
-	Logger *slog.Logger
+	Seize bool
+	// StandsBy is told who holds it, whenever that is another than before. It may be nil.
+	StandsBy func(active string)
+	Logger   *slog.Logger
 }
 
 // Baton is what the active one of several equal processes holds, and the others wait for. It only avoids that they get into each
@@ -115,6 +117,9 @@ func (b *Baton) Take(ctx context.Context) error {
 		if err == nil && now.Holder != "" && now.Holder != told {
 			told = now.Holder
 			b.cfg.Logger.Info("standing by", "active", now.Name, "since", now.Since)
+			if b.cfg.StandsBy != nil {
+				b.cfg.StandsBy(now.Name)
+			}
 		}
 		select {
 		case <-ctx.Done():

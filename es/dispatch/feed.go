@@ -21,6 +21,9 @@ func (w *Writer) Offer(s Submission) {
 	}
 }
 
+// Waiting counts the commands that wait to be taken in.
+func (w *Writer) Waiting() int { return w.waitingRoom.waiting() }
+
 // feed hands what waits in the queue to the writer, one after another. It reads each command first, beside the writer's own
 // work. Nothing gathers between the queue and the writer: what is not taken yet is still in its sender's turn.
 func (w *Writer) feed(ctx context.Context) {

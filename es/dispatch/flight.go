@@ -317,6 +317,9 @@ func (w *Writer) failed(ctx context.Context, f *flight, err error) error {
 	switch {
 	case errors.IsAny(err, es.ErrFull, es.ErrTooLarge):
 		w.cfg.Logger.Error("the store refuses to append", "error", err)
+		if errors.Is(err, es.ErrFull) {
+			w.tellStore(err)
+		}
 		w.refused(f, err)
 		return nil
 	case w.air.proven():
@@ -379,6 +382,7 @@ func (w *Writer) settle(ctx context.Context, f *flight) error {
 		if !errors.Is(err, es.ErrUnclear) || ctx.Err() != nil {
 			return err
 		}
+		w.tellStore(err)
 		w.answerImpatient()
 		if err := w.lost(ctx); err != nil {
 			return err
@@ -397,6 +401,8 @@ func (w *Writer) confirm(n int) {
 	w.confirmed = last.after
 	w.model.Release(last.mark)
 	failpoint.Pass(failpoint.WriterAfterAppend)
+	w.tellStore(nil)
+	w.tellLanded(flights)
 	for _, f := range flights {
 		for _, j := range f.jobs {
 			j.reply(j.result)

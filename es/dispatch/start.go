@@ -72,6 +72,8 @@ func (w *Writer) takeOver(ctx context.Context) error {
 		case err == nil:
 			w.confirmed, w.owed = w.head, nil
 			w.model.Release(w.model.Mark())
+			w.tellStore(nil)
+			w.tellStands()
 			return nil
 		case errors.Is(err, es.ErrConflict):
 			w.retract(f)
@@ -81,6 +83,8 @@ func (w *Writer) takeOver(ctx context.Context) error {
 				w.cfg.Logger.Error("the writer's start can't be recorded: until there is room, no command that leaves events is done", "error", err)
 			}
 			w.owed = err
+			w.tellStore(err)
+			w.tellStands()
 			return nil
 		default:
 			w.retract(f)

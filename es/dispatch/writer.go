@@ -41,7 +41,9 @@ type Config struct {
 	// Patience is how long a sender is kept waiting for an append that is not settled before it is told unknown. Zero means
 	// 5 s.
 	Patience time.Duration
-	Logger   *slog.Logger
+	// Watch is told what the writer does.
+	Watch  Watch
+	Logger *slog.Logger
 }
 
 func (c Config) validate() (Config, error) {
@@ -94,6 +96,8 @@ type Writer struct {
 	loaded bool
 	// owed is why the store, which is full, could not take the record of this writer's start. Nothing may stand before it.
 	owed error
+	// troubled says that the store took no append when it was last tried.
+	troubled bool
 	// atRest says that the writer has stopped, and that its world is what is confirmed.
 	atRest bool
 
@@ -283,8 +287,9 @@ func (w *Writer) abandon() {
 }
 
 // answerImpatient tells unknown to senders whose command is not settled for too long, and busy to those of repeats whose first answer
-// stands but is not read. The commands themselves go on.
+// stands but is not read. The commands themselves go on. It is called a few times in each patience.
 func (w *Writer) answerImpatient() {
+	w.beat()
 	limit := w.cfg.Now().Add(-w.cfg.Patience)
 	tell := func(jobs []*job) {
 		for _, j := range jobs {

@@ -50,6 +50,9 @@ type Config struct {
 	Logger *slog.Logger
 	// Clock tells since when a view is stopped. Nil means time.Now.
 	Clock func() time.Time
+	// Trace is told of each event with a traceparent that a view has values of, when it is folded; what it gives is called when all of
+	// them stand. Both MUST NOT block. Nil means that nobody traces.
+	Trace func(view string, e *es.Event, values int) (stored func())
 
 	// MaxInFlight bounds the unanswered values of one view. Zero means DefaultMaxInFlight.
 	MaxInFlight int

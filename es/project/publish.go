@@ -163,6 +163,9 @@ func (w *worker) confirm(revision uint64) {
 	w.queue[0] = planned{}
 	w.queue = w.queue[1:]
 	w.confirmed = revision
+	if p.stored != nil {
+		p.stored()
+	}
 	if p.last {
 		w.persisted = max(w.persisted, p.meta.Position.Sequence)
 		w.passed = p.through

@@ -142,6 +142,9 @@ func (s *works) await(ctx context.Context) error {
 
 func (s *works) leave() { <-s.room }
 
+// Building counts the new generations that are being built: none or one.
+func (r *Runner) Building() int { return len(r.works.room) }
+
 // open lets the works begin. They end with the context.
 func (s *works) open(ctx context.Context) {
 	s.ctx = ctx

@@ -66,6 +66,7 @@ type planned struct {
 	group   int     // how many values were put together, this one among them
 	last    bool    // the event's last value
 	through es.Head // the last event that has passed when the value stands
+	stored  func()  // of an event's last value that is traced: told when it stands
 	pending es.Pending
 }
 
@@ -320,6 +321,9 @@ func (w *worker) fold(ctx context.Context, it *item) error {
 			key: v.Key, data: v.Data, last: i == len(values)-1, through: it.head,
 			meta: metaOf(&it.event, w.view.Version(), i+1, len(values)),
 		})
+	}
+	if w.cfg.Trace != nil && len(values) > 0 && it.event.Command.Trace != "" {
+		w.queue[len(w.queue)-1].stored = w.cfg.Trace(w.name, &it.event, len(values))
 	}
 	w.head = it.head
 	if len(values) == 0 && len(w.queue) > 0 {

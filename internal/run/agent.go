@@ -14,6 +14,7 @@ import (
 	"catenary/es"
 	"catenary/es/dispatch"
 	"catenary/es/natskv"
+	"catenary/internal/health"
 	"catenary/internal/natsconn"
 	"catenary/internal/topology"
 )
@@ -33,7 +34,9 @@ type AgentConfig struct {
 	Drivers []driver.Driver
 	// Zero means the defaults of package agent.
 	Every, Observe, Retry, StopWithin time.Duration
-	Logger                            *slog.Logger
+	// Monitor is told how the agent is.
+	Monitor Monitor
+	Logger  *slog.Logger
 }
 
 // Agent acts for a node, over a connection that stays, until the context ends. While the bus is away it goes on with what it knows. It
@@ -63,16 +66,20 @@ func Agent(ctx context.Context, conn *natsconn.Conn, c AgentConfig) error {
 	defer unhear()
 	said := newAgentLogs(conn, c.Logger)
 	defer said.end(c.Logger)
+	answers := c.Monitor.Health.Signal("desk", health.Finding{State: health.Warn, Reason: "it has not answered yet", Next: "see whether a projector runs"})
+	defer answers.Drop()
 	a, err := agent.New(agent.Config{
-		Node: c.Node, Run: newID(), Version: Version(), Drivers: c.Drivers, Memory: agent.Dir(c.State), Desk: agent.NewBusDesk(request),
+		Node: c.Node, Run: newID(), Version: Version(), Drivers: c.Drivers, Memory: agent.Dir(c.State), Desk: watchedDesk{agent.NewBusDesk(request), answers},
 		Outbox: agent.Spool{Outbox: outbox}, Hints: hints, Connected: connected(ctx, conn.Conn), NewLife: newID, Logs: said,
 		Every: c.Every, Observe: c.Observe, Retry: c.Retry, StopWithin: c.StopWithin, Logger: c.Logger,
+		Did: c.Monitor.didDeeds(c.Node),
 	})
 	if err == nil {
+		defer c.Monitor.looksAtAgent(a)()
 		err = Together(ctx, map[string]func(context.Context) error{
 			"":           a.Run,
 			"outbox":     outbox.Run,
-			"connection": func(ctx context.Context) error { return awaitClosed(ctx, conn.Conn) },
+			"connection": func(ctx context.Context) error { return c.Monitor.awaitClosed(ctx, "agent bus", conn.Conn) },
 		})
 	}
 	return errors.CombineErrors(err, outbox.Close())

@@ -51,7 +51,12 @@ func AgentMain(ctx context.Context, args []string, env func(string) string, stde
 	if err != nil {
 		return fail(err, exitUsage)
 	}
-	err = agentOver(ctx, s, bus, drivers, source, log)
+	monitor, _, closeMonitor, err := OpenMonitor(ctx, MonitorConfig{Program: "agent", HTTP: s.HTTP, Traces: s.Traces, Env: env, Logger: log})
+	if err != nil {
+		return fail(err, exitUsage)
+	}
+	defer closeMonitor()
+	err = agentOver(ctx, s, bus, drivers, source, monitor, log)
 	switch {
 	case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
 		log.Info("stopped")
@@ -63,7 +68,7 @@ func AgentMain(ctx context.Context, args []string, env func(string) string, stde
 }
 
 // agentOver connects and acts, again and again when only the connection was lost for good.
-func agentOver(ctx context.Context, s AgentSettings, bus natsconn.Config, drivers []driver.Driver, source *agentArtifacts, log *slog.Logger) error {
+func agentOver(ctx context.Context, s AgentSettings, bus natsconn.Config, drivers []driver.Driver, source *agentArtifacts, m Monitor, log *slog.Logger) error {
 	for {
 		conn, err := connectAgent(ctx, s.Node, bus, log)
 		if err != nil {
@@ -73,7 +78,7 @@ func agentOver(ctx context.Context, s AgentSettings, bus natsconn.Config, driver
 			err = Simulate(ctx, conn, SimulateConfig{Prefix: s.Node, Count: s.Simulate, Every: s.every, Observe: s.observe, Logger: log})
 		} else {
 			source.over(conn)
-			err = Agent(ctx, conn, AgentConfig{Node: s.Node, State: s.State, Drivers: drivers, Every: s.every, Observe: s.observe, Logger: log})
+			err = Agent(ctx, conn, AgentConfig{Node: s.Node, State: s.State, Drivers: drivers, Every: s.every, Observe: s.observe, Monitor: m, Logger: log})
 		}
 		conn.Close()
 		if !errors.Is(err, ErrConnectionClosed) || ctx.Err() != nil {

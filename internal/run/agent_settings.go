@@ -36,6 +36,9 @@ type AgentSettings struct {
 	Context     string `yaml:"context"`
 	Credentials string `yaml:"credentials"`
 	LogLevel    string `yaml:"log-level"`
+	// HTTP is where /healthz, /readyz and /metrics are served, Traces a file that spans are appended to; empty means neither.
+	HTTP   string `yaml:"http"`
+	Traces string `yaml:"traces"`
 	// Every and Observe are the time between two check-ins, and between two looks at what really runs, as Go durations.
 	Every   string `yaml:"every"`
 	Observe string `yaml:"observe"`
@@ -67,6 +70,8 @@ func LoadAgentSettings(args []string, env func(string) string, help io.Writer) (
 	f.StringVar(&s.Creds, "creds", "", "NATS credentials `file` (default NATS_CREDS)")
 	f.StringVar(&s.Context, "context", "", "`name` of a nats context (default NATS_CONTEXT)")
 	f.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&s.HTTP, "http", "", "serve /healthz, /readyz and /metrics at `HOST:PORT`, or at a port of loopback (default not at all)")
+	f.StringVar(&s.Traces, "traces", "", "append traces to a `file`, a span a line (OTEL_EXPORTER_OTLP_ENDPOINT sends them on)")
 	f.StringVar(&s.Every, "every", "10s", "`span` between two check-ins; silent for three, a node counts as off")
 	f.StringVar(&s.Observe, "observe", "30s", "`span` between two looks at what really runs")
 	f.StringVar(&s.Artifacts, "artifacts", "", "`places` to get artifacts from before the bus: a directory, file:DIR, oci:DIR or https://…/{sha256}")

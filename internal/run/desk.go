@@ -9,13 +9,14 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"catenary/agent/desk"
+	"catenary/es"
 	"catenary/es/natskv"
 	"catenary/es/project"
 	"catenary/internal/topology"
 )
 
 // serveDesk answers agents, from when it has read what they are told until the context ends.
-func serveDesk(ctx context.Context, nc *nats.Conn, generations *natskv.Generations, now func() time.Time, log *slog.Logger, serves func()) error {
+func serveDesk(ctx context.Context, nc *nats.Conn, generations *natskv.Generations, watch *projectorWatch, events es.Store, now func() time.Time, log *slog.Logger, serves func()) error {
 	views, err := natskv.OpenKeyValue(ctx, nc, topology.BucketViews)
 	if err != nil {
 		return stoppedBy(ctx, err)
@@ -38,9 +39,9 @@ func serveDesk(ctx context.Context, nc *nats.Conn, generations *natskv.Generatio
 				return nil
 			}
 		}
-		service, err := desk.Serve(ctx, desk.Config{
-			Conn: nc, Desk: desk.Desk{Index: index, Presence: desk.NewPresence(now)}, Version: Version(), Logger: log,
-		})
+		d := desk.Desk{Index: index, Presence: desk.NewPresence(now)}
+		service, err := desk.Serve(ctx, desk.Config{Conn: nc, Desk: d, Version: Version(), Trace: watch.traceOf(events), Logger: log})
+		watch.desk.Store(&d)
 		return untilStopped(ctx, service, err, serves)
 	}
 	return Together(ctx, tasks)

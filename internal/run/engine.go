@@ -40,6 +40,8 @@ type EngineConfig struct {
 	Logger *slog.Logger
 	// Ready is called when the engine has read what was there. It may be nil.
 	Ready func()
+	// Monitor is told how the engine is.
+	Monitor Monitor
 }
 
 // Engine runs a rollout engine over a connection in the ledger's account until the context ends, or until it has drained. Of several engines one
@@ -57,6 +59,8 @@ func Engine(ctx context.Context, nc *nats.Conn, c EngineConfig) error {
 		c.Holder = processName() + ", " + uuid.NewString()[:8]
 	}
 	log := c.Logger.With("component", "engine")
+	watch := newEngineWatch(c.Monitor)
+	defer watch.end()
 	store, err := natsstore.Open(ctx, nc, natsstore.Config{})
 	if err != nil {
 		return stoppedBy(ctx, err)
@@ -70,14 +74,20 @@ func Engine(ctx context.Context, nc *nats.Conn, c EngineConfig) error {
 		},
 		Others: func(ctx context.Context) bool { return engineSeen(ctx, nc) },
 		Leads:  func(ctx context.Context) { serveEngine(ctx, nc, engine, log) },
-		Now:    c.Now, Logger: log, Ready: c.Ready,
+		Now:    c.Now, Logger: log, Trace: c.Monitor.traceSteps(),
+		Ready: func() {
+			watch.looks(engine)
+			if c.Ready != nil {
+				c.Ready()
+			}
+		},
 	})
 	if err != nil {
 		return err
 	}
 	err = Together(ctx, map[string]func(context.Context) error{
 		"":           engine.Run,
-		"connection": func(ctx context.Context) error { return awaitClosed(ctx, nc) },
+		"connection": func(ctx context.Context) error { return c.Monitor.awaitClosed(ctx, "engine bus", nc) },
 		"drain": func(ctx context.Context) error {
 			select {
 			case <-c.Drain:

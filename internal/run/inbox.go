@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
 
+	"catenary/es"
 	"catenary/es/dispatch"
 	"catenary/internal/topology"
 )
@@ -44,12 +45,14 @@ func serveInbox(ctx context.Context, nc *nats.Conn, store *dispatch.InboxStore, 
 }
 
 // workInbox works off the inbox from when the writer is ready until the context ends.
-func workInbox(ctx context.Context, store *dispatch.InboxStore, writer *dispatch.Writer, intake *dispatch.Intake, refused *dispatch.RefusedLog, now func() time.Time, log *slog.Logger) error {
+func workInbox(ctx context.Context, store *dispatch.InboxStore, writer *dispatch.Writer, offer func(dispatch.Submission), intake *dispatch.Intake, refused *dispatch.RefusedLog, now func() time.Time, log *slog.Logger) error {
 	select {
 	case <-writer.Ready():
 	case <-ctx.Done():
 		return nil
 	}
-	worker := dispatch.NewInboxWorker(dispatch.WorkerConfig{Store: store, Intake: intake, Submit: writer.Submit, Refused: refused, Now: now, Logger: log})
+	worker := dispatch.NewInboxWorker(dispatch.WorkerConfig{Store: store, Intake: intake, Submit: func(c es.Command, answer func(es.Answer)) {
+		offer(dispatch.Submission{Command: c, Sender: c.Actor, Answer: answer})
+	}, Refused: refused, Now: now, Logger: log})
 	return errors.Wrap(worker.Run(ctx), "work off the inbox")
 }

@@ -37,7 +37,7 @@ type Program struct {
 	// Name is the binary's, About says what it does.
 	Name, About string
 	// Part runs until the context ends, as [Writer], [Projector] and [Engine] do.
-	Part func(ctx context.Context, nc *nats.Conn, s Settings, log *slog.Logger) error
+	Part func(ctx context.Context, nc *nats.Conn, s Settings, m Monitor, log *slog.Logger) error
 }
 
 // Exec runs the program as the process it is, until SIGINT or SIGTERM tells it to stop, and ends the process with its exit code. A second
@@ -66,7 +66,12 @@ func (p Program) Main(ctx context.Context, args []string, env func(string) strin
 		return p.failed(stderr, err, exitUsage)
 	}
 	log := Logger(stderr, level, time.RFC3339, false)
-	err = p.run(ctx, settings, env, log)
+	monitor, _, closeMonitor, err := OpenMonitor(ctx, MonitorConfig{Program: p.Name, HTTP: settings.HTTP, Traces: settings.Traces, Env: env, Logger: log})
+	if err != nil {
+		return p.failed(stderr, err, exitUsage)
+	}
+	defer closeMonitor()
+	err = p.run(ctx, settings, env, monitor, log)
 	switch {
 	case ctx.Err() != nil, err == nil:
 		log.Info("stopped")
@@ -89,14 +94,15 @@ func (p Program) failed(stderr io.Writer, err error, code int) int {
 
 // run connects and runs the part, again and again when only the connection was lost for good. A bus that is away at the very
 // start is for the supervisor to wait for.
-func (p Program) run(ctx context.Context, s Settings, env func(string) string, log *slog.Logger) error {
+func (p Program) run(ctx context.Context, s Settings, env func(string) string, m Monitor, log *slog.Logger) error {
 	conn, err := natsconn.Connect(ctx, s.Bus("catenary "+p.Name, env, log))
 	for {
 		if err != nil {
 			return err
 		}
-		closed := closeLate(ctx, conn.Conn, log)
-		err = p.Part(ctx, conn.Conn, s, log)
+		closed, quiet := closeLate(ctx, conn.Conn, log), m.answerHealth(ctx, conn.Conn, log)
+		err = p.Part(ctx, conn.Conn, s, m, log)
+		quiet()
 		closed()
 		conn.Close()
 		if !errors.Is(err, ErrConnectionClosed) || ctx.Err() != nil {

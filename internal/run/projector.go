@@ -45,6 +45,8 @@ type ProjectorConfig struct {
 	Logger *slog.Logger
 	// Ready is called when every service of the projector answers: queries, proofs, logs, artifacts and nodes. It may be nil.
 	Ready func()
+	// Monitor is told how the projector is.
+	Monitor Monitor
 }
 
 // Projector runs a projector and the query service over a connection in the ledger's account until the context ends. It makes
@@ -58,6 +60,8 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 		c.Logger = slog.Default()
 	}
 	log := c.Logger.With("component", "projector")
+	watch := newProjectorWatch(c.Monitor)
+	defer watch.end()
 	if err := prepareProjector(ctx, nc, c.Streams); err != nil {
 		return stoppedBy(ctx, err)
 	}
@@ -89,6 +93,7 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 	registry := events.Registry()
 	runner, err := project.New(project.Config{
 		Store: store, Registry: registry, Views: specs, Marks: marks, Generations: generations, Orders: projections.Orders(), Losses: projections.Losses(), Logger: log, Clock: c.Now,
+		Trace: c.Monitor.traceViews(),
 	})
 	if err != nil {
 		return err
@@ -123,16 +128,16 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 			return serveDepot(ctx, nc, store, runner, c.Now, log.With("component", "depot"), serves)
 		},
 		"nodes service": func(ctx context.Context, serves func()) error {
-			return serveDesk(ctx, nc, generations, time.Now, log.With("component", "desk"), serves)
+			return serveDesk(ctx, nc, generations, watch, store, time.Now, log.With("component", "desk"), serves)
 		},
 		"query service": func(ctx context.Context, serves func()) error { return serveQueries(ctx, nc, queries, serves) },
 	}
 	tasks := map[string]func(context.Context) error{
 		"":           runner.Run,
 		"proofs":     proofs.Run,
-		"connection": func(ctx context.Context) error { return awaitClosed(ctx, nc) },
+		"connection": func(ctx context.Context) error { return c.Monitor.awaitClosed(ctx, "projector bus", nc) },
 	}
-	serves := whenAll(len(services), c.Ready)
+	serves := whenAll(len(services), watch.ready(c.Ready))
 	for name, serve := range services {
 		tasks[name] = func(ctx context.Context) error { return serve(ctx, serves) }
 	}
@@ -144,9 +149,11 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 		if err != nil {
 			return err
 		}
-		queries.Past = past
+		queries.Past, watch.past = past, past
 		tasks["audit store"] = past.Run
 	}
+	watch.runner, watch.proofs = runner, proofs
+	watch.looks()
 	return Together(ctx, tasks)
 }
 

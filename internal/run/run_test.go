@@ -84,7 +84,7 @@ func TestPartsAgainstAServer(t *testing.T) {
 	start := func(name string, part func(ctx context.Context, nc *nats.Conn, s Settings, log *slog.Logger, ready func()) error) {
 		ready := make(chan struct{})
 		go func() {
-			codes <- Program{Name: name, Part: func(ctx context.Context, nc *nats.Conn, s Settings, log *slog.Logger) error {
+			codes <- Program{Name: name, Part: func(ctx context.Context, nc *nats.Conn, s Settings, _ Monitor, log *slog.Logger) error {
 				return part(ctx, nc, s, log, func() { close(ready) })
 			}}.Main(ctx, []string{"--durability", "interval", "--event-store-bytes", "100000000", "--bucket-bytes", "10000000"}, env, &said)
 		}()
@@ -177,7 +177,7 @@ func TestPartEndsWithItsConnection(t *testing.T) {
 	defer cancel()
 	starts := 0
 	var said talk
-	code := Program{Name: "writer", Part: func(ctx context.Context, nc *nats.Conn, s Settings, log *slog.Logger) error {
+	code := Program{Name: "writer", Part: func(ctx context.Context, nc *nats.Conn, s Settings, _ Monitor, log *slog.Logger) error {
 		starts++
 		err := Writer(ctx, nc, WriterConfig{Streams: s.Streams(), Logger: log, Ready: func() {
 			if starts == 1 {
@@ -205,7 +205,7 @@ func TestStopDoesNotWaitForTheBus(t *testing.T) {
 	defer cancel()
 	var said talk
 	var waited error
-	code := Program{Name: "part", Part: func(ctx context.Context, nc *nats.Conn, _ Settings, _ *slog.Logger) error {
+	code := Program{Name: "part", Part: func(ctx context.Context, nc *nats.Conn, _ Settings, _ Monitor, _ *slog.Logger) error {
 		if _, err := nc.SubscribeSync("mute"); err != nil {
 			return err
 		}
@@ -223,11 +223,11 @@ func TestStopDoesNotWaitForTheBus(t *testing.T) {
 func TestProgramFailures(t *testing.T) {
 	t.Parallel()
 	bus := estest.Server(t, false)
-	none := func(context.Context, *nats.Conn, Settings, *slog.Logger) error { return nil }
+	none := func(context.Context, *nats.Conn, Settings, Monitor, *slog.Logger) error { return nil }
 	for _, c := range []struct {
 		name string
 		args []string
-		part func(context.Context, *nats.Conn, Settings, *slog.Logger) error
+		part func(context.Context, *nats.Conn, Settings, Monitor, *slog.Logger) error
 		code int
 		says string
 	}{
@@ -235,7 +235,7 @@ func TestProgramFailures(t *testing.T) {
 		{"no bus", []string{"--server", "nats://127.0.0.1:1"}, none, exitFailed, "127.0.0.1:1"},
 		{"an unknown context", []string{"--context", "no-such-context"}, none, exitUsage, "no-such-context"},
 		{"help", []string{"--help"}, none, exitOK, "Settings"},
-		{"no event stream", []string{"--server", bus.URL(), "--bucket-bytes", "1000000"}, func(ctx context.Context, nc *nats.Conn, s Settings, log *slog.Logger) error {
+		{"no event stream", []string{"--server", bus.URL(), "--bucket-bytes", "1000000"}, func(ctx context.Context, nc *nats.Conn, s Settings, _ Monitor, log *slog.Logger) error {
 			return Projector(ctx, nc, ProjectorConfig{Streams: s.Streams(), Logger: log})
 		}, exitFailed, topology.EventStream},
 	} {

@@ -46,6 +46,10 @@ type Settings struct {
 	MirrorsCreds string `koanf:"mirrors-creds"`
 	// LogLevel is debug, info, warn or error.
 	LogLevel string `koanf:"log-level"`
+	// HTTP is where /healthz, /readyz and /metrics are served: see [ListenHTTP]. Empty serves none.
+	HTTP string `koanf:"http"`
+	// Traces is a file that spans are appended to. Empty writes none.
+	Traces string `koanf:"traces"`
 	// Durability is what the server does with the event stream: fsync or interval. It only decides how appends are grouped.
 	Durability string `koanf:"durability"`
 	// Replicas is 1 on a single server and 3 in a cluster.
@@ -86,6 +90,8 @@ func flags(program string) *pflag.FlagSet {
 	f.String("mirrors-creds", "", "projector: credentials `file` of the mirrors user, instead")
 	f.String("context", "", "`name` of a nats context (default NATS_CONTEXT)")
 	f.String("log-level", "info", "debug, info, warn or error")
+	f.String("http", "", "serve /healthz, /readyz and /metrics at `HOST:PORT`, or at a port of loopback (default not at all)")
+	f.String("traces", "", "append traces to a `file`, a span a line (OTEL_EXPORTER_OTLP_ENDPOINT sends them on)")
 	f.String("durability", "fsync", "what the server does with the event stream: fsync or interval")
 	f.Int("replicas", 1, "servers that hold each stream: 1, 3 or 5")
 	f.Int64("event-store-bytes", topology.DefaultEventStoreBytes, "limit of the event stream")

@@ -190,7 +190,7 @@ func (r *reporter) run(ctx context.Context) error {
 			}
 			continue
 		}
-		answer, err := r.inbox.Send(ctx, next.Command, dispatch.Options{ID: next.ID})
+		answer, err := r.inbox.Send(ctx, next.Command, dispatch.Options{ID: next.ID, Trace: next.Trace})
 		if err != nil || answer.Status == es.StatusBusy {
 			select {
 			case <-time.After(reportAgain):

@@ -58,6 +58,8 @@ type WriterConfig struct {
 	Logger *slog.Logger
 	// Ready is called when commands are taken for the first time. It may be nil.
 	Ready func()
+	// Monitor is told how the writer is.
+	Monitor Monitor
 	// Alone says that no other writer can be at work: this one begins at once, without waiting for the turn of one that was
 	// killed to expire.
 	Alone bool
@@ -81,7 +83,10 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 	if ready == nil {
 		ready = func() {}
 	}
-	p := &writerPart{nc: nc, cfg: c, log: c.Logger.With("component", "writer"), ready: sync.OnceFunc(ready), compared: make(chan struct{})}
+	p := &writerPart{
+		nc: nc, cfg: c, log: c.Logger.With("component", "writer"), ready: sync.OnceFunc(ready), watch: newWriterWatch(c.Monitor), compared: make(chan struct{}),
+	}
+	defer p.watch.end()
 	if err := p.prepare(ctx); err != nil {
 		return stoppedBy(ctx, err)
 	}
@@ -89,9 +94,14 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 	if err := p.keepers(); err != nil {
 		return err
 	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return errors.Wrap(err, "look at the event stream")
+	}
+	defer p.watch.lookAtStore(js)()
 	return Together(ctx, map[string]func(context.Context) error{
 		"":           p.turns,
-		"connection": func(ctx context.Context) error { return awaitClosed(ctx, nc) },
+		"connection": func(ctx context.Context) error { return c.Monitor.awaitClosed(ctx, "writer bus", nc) },
 		// It needs no writer, so those that stand by serve it too: commands are kept also while one takes over.
 		// A projector that is stuck can't say how far it is behind; with this, whoever asks in vain can.
 		"tail service": func(ctx context.Context) error {
@@ -151,6 +161,7 @@ type writerPart struct {
 	inbox     *dispatch.InboxStore
 	actor     string
 	baton     *dispatch.Baton // nil for one that contends
+	watch     *writerWatch
 }
 
 func (p *writerPart) prepare(ctx context.Context) error {
@@ -175,7 +186,7 @@ func (p *writerPart) prepare(ctx context.Context) error {
 	}
 	if !p.cfg.Contend {
 		p.baton, err = dispatch.OpenBaton(ctx, dispatch.BatonConfig{
-			Conn: p.nc, Bucket: topology.BucketBaton, Key: topology.BatonWriter, Name: processName(), Seize: p.cfg.Alone, Logger: p.log,
+			Conn: p.nc, Bucket: topology.BucketBaton, Key: topology.BatonWriter, Name: processName(), Seize: p.cfg.Alone, StandsBy: p.watch.standsBy, Logger: p.log,
 		})
 		if err != nil {
 			return err
@@ -245,6 +256,7 @@ func (p *writerPart) turns(ctx context.Context) error {
 			return err
 		}
 		p.log.Warn("standing down", "reason", err)
+		p.watch.fenced(err)
 	}
 }
 
@@ -258,7 +270,7 @@ func (p *writerPart) turn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	writer, err := newWriter(p.cfg, room.Gate{Store: p.store, Watch: p.cfg.Room}, p.snapshots, p.actor, loss, p.log)
+	writer, err := newWriter(p.cfg, room.Gate{Store: p.store, Watch: p.cfg.Room}, p.snapshots, p.actor, loss, p.watch.tells(), p.log)
 	if err != nil {
 		return err
 	}
@@ -330,6 +342,7 @@ func (p *writerPart) work(ctx context.Context, writer *dispatch.Writer, turn fun
 	// The writer outlives what commands come from, so that every command that was taken in gets its answer.
 	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	defer p.watch.beats()()
 	var sources atomic.Int32
 	sources.Store(2)
 	ended := func() {
@@ -361,7 +374,7 @@ func (p *writerPart) work(ctx context.Context, writer *dispatch.Writer, turn fun
 		},
 		"inbox": func(ctx context.Context) error {
 			defer ended()
-			return workInbox(ctx, p.inbox, writer, p.intake, p.refused.log, p.cfg.Now, p.log)
+			return workInbox(ctx, p.inbox, writer, p.watch.offer(writer.Offer), p.intake, p.refused.log, p.cfg.Now, p.log)
 		},
 	})
 }
@@ -423,7 +436,7 @@ func (p *writerPart) openIntake(ctx context.Context) error {
 	return nil
 }
 
-func newWriter(c WriterConfig, store es.Store, snapshots dispatch.Snapshots, actor string, loss *events.WriterLossAccepted, log *slog.Logger) (*dispatch.Writer, error) {
+func newWriter(c WriterConfig, store es.Store, snapshots dispatch.Snapshots, actor string, loss *events.WriterLossAccepted, watch dispatch.Watch, log *slog.Logger) (*dispatch.Writer, error) {
 	rules := aggregates.Config{}
 	if _, err := aggregates.NewWorld(rules); err != nil {
 		return nil, err
@@ -441,7 +454,7 @@ func newWriter(c WriterConfig, store es.Store, snapshots dispatch.Snapshots, act
 		Start: commands.StartWriter{WriterStarted: events.WriterStarted{
 			ID: newID(), Program: Version(), Rules: aggregates.RulesVersion,
 		}, Loss: loss},
-		Snapshots: snapshots, SnapshotEvery: c.SnapshotEvery, Now: c.Now, NewID: newID, Actor: actor, Durability: c.Durability, Logger: log,
+		Snapshots: snapshots, SnapshotEvery: c.SnapshotEvery, Now: c.Now, NewID: newID, Actor: actor, Durability: c.Durability, Watch: watch, Logger: log,
 	})
 }
 
@@ -457,7 +470,7 @@ func (p *writerPart) serve(ctx context.Context, writer *dispatch.Writer) error {
 		known = append(known, v.Aggregate+"."+v.Verb)
 	}
 	service, err := dispatch.NewService(ctx, dispatch.ServiceConfig{
-		Name: topology.WriterService, Version: Version(), Conn: p.nc, Intake: p.intake, Offer: writer.Offer,
+		Name: topology.WriterService, Version: Version(), Conn: p.nc, Intake: p.intake, Offer: p.watch.offer(writer.Offer),
 		Inside: insideName, Refused: p.refused.log, Commands: known, Logger: p.log,
 	})
 	if err != nil {
@@ -466,8 +479,10 @@ func (p *writerPart) serve(ctx context.Context, writer *dispatch.Writer) error {
 	// Ready means that the server knows of the service, too.
 	if err = p.nc.Flush(); err == nil {
 		p.log.Info("commands are taken")
+		ended := p.watch.takesCommands(writer)
 		p.ready()
 		<-ctx.Done()
+		ended()
 	}
 	err = errors.CombineErrors(stoppedBy(ctx, err), service.Stop())
 	if p.nc.IsClosed() {

@@ -54,9 +54,19 @@ func (s *State) Waits(id string, now time.Time) []Waits {
 	return list
 }
 
+// BlockedCount counts what does not move at a moment, of all rollouts that are walked, by the reason.
+func (s *State) BlockedCount(now time.Time) map[string]int {
+	l := look{State: s, now: now}
+	count := map[string]int{}
+	for _, r := range s.order {
+		l.eachBlocked(r, func(v verdict, _ *tier, _ events.StepName) { count[v.reason]++ })
+	}
+	return count
+}
+
 func (l *look) blocked(r *rollout) []Blocked {
 	var list []Blocked
-	add := func(v verdict, t *tier, n events.StepName) {
+	l.eachBlocked(r, func(v verdict, t *tier, n events.StepName) {
 		b := Blocked{Rollout: r.id, Node: n.Node, Module: n.Module, Reason: v.reason, Until: v.until}
 		if t != nil {
 			b.Tier = t.Name
@@ -65,11 +75,16 @@ func (l *look) blocked(r *rollout) []Blocked {
 			b.WaitsFor = v.words()
 		}
 		list = append(list, b)
-	}
+	})
+	return list
+}
+
+// eachBlocked gives what of a rollout does not move. It makes no words.
+func (l *look) eachBlocked(r *rollout, add func(verdict, *tier, events.StepName)) {
 	switch r.status {
 	case planning:
 		add(verdict{reason: "planning", words: func() string { return "the rest of its plan" }}, nil, events.StepName{})
-		return list
+		return
 	case planned:
 		add(verdict{reason: "planned", words: func() string { return "somebody to start it" }}, nil, events.StepName{})
 	case waitingApproval:
@@ -95,7 +110,6 @@ func (l *look) blocked(r *rollout) []Blocked {
 			add(v, st.tier, st.name)
 		}
 	}
-	return list
 }
 
 // why says why a step without an outcome does not move.
