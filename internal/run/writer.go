@@ -99,6 +99,7 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 		return errors.Wrap(err, "look at the event stream")
 	}
 	defer p.watch.lookAtStore(js)()
+	defer p.watch.lookAtRoom(p.cfg.Room)()
 	return Together(ctx, map[string]func(context.Context) error{
 		"":           p.turns,
 		"connection": func(ctx context.Context) error { return c.Monitor.awaitClosed(ctx, "writer bus", nc) },
