@@ -38,6 +38,7 @@ const (
 	exitTimedOut    = 9
 	exitUnreachable = 10
 	exitNotCompared = 11
+	exitWarned      = 12
 
 	// exitDiffers is what diff ends with when it has found a difference.
 	exitDiffers = 1
@@ -47,7 +48,7 @@ const exitCodesHelp = `Exit codes:
 
    0  ok: it is done, or was so already; with --durable: it is stored
    1  failed: see the message; of a receipt: the command is parked or was discarded; of diff: the two differ; of rollout
-      wait and watch: it has not ended well
+      wait and watch: it has not ended well; of doctor: something fails
    2  usage: an argument, a flag or a field of the data is wrong; nothing was sent or recorded
    3  denied: the bus does not let this user do it
    4  not found: there is no such record
@@ -61,6 +62,9 @@ const exitCodesHelp = `Exit codes:
       Of rollout wait and watch: it is not final yet
   10  the bus, or the service on it that would answer, can't be reached; nothing was recorded
   11  diff could not compare, for whatever reason but wrong usage
+  12  doctor has found warnings, and nothing that fails
+
+Check ends with the codes of monitoring plugins instead: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
 `
 
 // errUsage marks what the person at the keyboard got wrong.
@@ -92,10 +96,15 @@ func (e *notDone) Error() string {
 func exitCode(err error) int {
 	var answered *notDone
 	var refused *es.Refusal
+	var monitored *checked
 	is := func(kinds ...error) bool { return errors.IsAny(err, kinds...) }
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &monitored):
+		return monitored.code
+	case is(errWarned):
+		return exitWarned
 	case is(errStatesDiffer):
 		return exitDiffers
 	case is(errNotCompared) && !is(errUsage):
@@ -146,6 +155,12 @@ func statusCode(s es.Status) int {
 	default:
 		return exitFailed
 	}
+}
+
+// shown says of an error that it only sets the exit code: what it is about was shown.
+func shown(err error) bool {
+	var monitored *checked
+	return errors.IsAny(err, errStatesDiffer, errFound, errWarned) || errors.As(err, &monitored)
 }
 
 // explain tells a person what went wrong and what to do.

@@ -42,7 +42,7 @@ func (a *app) execute(ctx context.Context) int {
 		// Nothing was begun: it is the arguments that cobra found wrong.
 		err = errors.Mark(err, errUsage)
 	}
-	if err != nil && !errors.Is(err, errStatesDiffer) {
+	if err != nil && !shown(err) {
 		a.explain(cmd, err)
 	}
 	return exitCode(err)

@@ -68,6 +68,7 @@ func (a *app) rootCommand() *cobra.Command {
 	)
 	root.AddCommand(
 		a.upCommand(), a.configureCommand(), a.agentCommand(), a.repairCommand(), a.rebuildCommand(), a.backupCommand(), a.restoreCommand(),
+		a.doctorCommand(), a.checkCommand(),
 		a.sendCommand(), a.recordCommand(), a.publishCommand(), a.assignCommand(), a.unassignCommand(), a.importCommand(), a.parkedCommand(),
 		a.rolloutCommand(), a.strategyCommand(), a.trackCommand(), a.watchCommand(),
 		a.getCommand(), a.nodeCommand(), a.historyCommand(), a.receiptCommand(), a.verifyCommand(), a.projectionsCommand(), a.artifactsCommand(), a.logsCommand(), a.auditCommand(),

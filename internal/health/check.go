@@ -34,9 +34,47 @@ func (s State) Worse(t State) State {
 	return s
 }
 
+// Code says in a word what is the matter. Codes are stable, for programs.
+type Code string
+
+// Codes of findings.
+const (
+	// Starting is said of what is not there yet.
+	Starting Code = "starting"
+	// Away means that what it needs does not answer.
+	Away Code = "away"
+	// Behind means that it goes on, and has not come to the end.
+	Behind Code = "behind"
+	// Stuck means that it does not move.
+	Stuck Code = "stuck"
+	// Stopped means that it goes on only after somebody has dealt with the reason, Paused that somebody has said so.
+	Stopped Code = "stopped"
+	Paused  Code = "paused"
+	// Parked means that something is left out until somebody deals with it.
+	Parked Code = "parked"
+	// Rebuilding means that it is built anew.
+	Rebuilding Code = "rebuilding"
+	// Fenced means that another does its work.
+	Fenced Code = "fenced"
+	// Scarce and Full say how much room there is.
+	Scarce Code = "scarce"
+	Full   Code = "full"
+	// Damaged means that what is kept is not what was put there.
+	Damaged Code = "damaged"
+	// Missing means that nobody does it, Skewed that clocks differ, Mixed that versions do.
+	Missing Code = "missing"
+	Skewed  Code = "skewed"
+	Mixed   Code = "mixed"
+	// Off is said of an agent that is not heard, Undone of one that could not bring something about.
+	Off    Code = "off"
+	Undone Code = "undone"
+)
+
 // Finding is how something was found.
 type Finding struct {
 	State State `json:"state"`
+	// Code is one of the codes of this package; empty where the name of the check says it all.
+	Code Code `json:"code,omitempty"`
 	// Reason says why, in words for people. One that is OK may say what it does.
 	Reason string `json:"reason,omitempty"`
 	// Next is what to do about it; empty for what is OK.
@@ -46,6 +84,35 @@ type Finding struct {
 	// Measures are the figures behind it.
 	Measures []Measure `json:"measures,omitempty"`
 }
+
+// Names of checks, as the parts of a chain call them.
+const (
+	CheckWriter    = "writer"
+	CheckProjector = "projector"
+	CheckEngine    = "engine"
+	CheckRoom      = "room"
+	// CheckView starts the names of the checks of views.
+	CheckView = "view "
+)
+
+// Names of measures.
+const (
+	// Active is 1 where the writer takes commands.
+	Active = "active"
+	// BehindEvents counts the events that something has not passed, Lag is the age of the oldest of them, ParkedCount what is parked.
+	BehindEvents = "behind"
+	Lag          = "lag"
+	ParkedCount  = "parked"
+	// Used is how much of the fullest place is used.
+	Used = "used"
+	// Unsigned counts the events without a checkpoint, Unsent the reports that the bus does not have.
+	Unsigned = "unsigned"
+	Unsent   = "unsent"
+	// Rollouts, Pending and InFlight count what an engine walks, the steps under way, and its commands without an answer.
+	Rollouts = "rollouts"
+	Pending  = "pending"
+	InFlight = "in-flight"
+)
 
 // Measure is a figure.
 type Measure struct {

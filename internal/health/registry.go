@@ -65,10 +65,14 @@ func (s *Signal) Set(f Finding) {
 func (s *Signal) OK(reason string) { s.Set(Finding{State: OK, Reason: reason}) }
 
 // Warn says that somebody should look at it.
-func (s *Signal) Warn(reason, next string) { s.Set(Finding{State: Warn, Reason: reason, Next: next}) }
+func (s *Signal) Warn(code Code, reason, next string) {
+	s.Set(Finding{State: Warn, Code: code, Reason: reason, Next: next})
+}
 
 // Fail says that it does not work.
-func (s *Signal) Fail(reason, next string) { s.Set(Finding{State: Fail, Reason: reason, Next: next}) }
+func (s *Signal) Fail(code Code, reason, next string) {
+	s.Set(Finding{State: Fail, Code: code, Reason: reason, Next: next})
+}
 
 // Drop takes the check away: what it was about is over.
 func (s *Signal) Drop() {
@@ -163,7 +167,7 @@ func (p *Pulse) check(now time.Time) Check {
 	c := Check{Name: p.name, Vital: true, Finding: Finding{State: OK}}
 	if still := now.Sub(last); still > p.limit {
 		c.Finding = Finding{
-			State: Fail, Reason: fmt.Sprintf("it has not moved for %s", still.Round(time.Second)), Next: "start the process again; SIGQUIT writes down first where it stands",
+			State: Fail, Code: Stuck, Reason: fmt.Sprintf("it has not moved for %s", still.Round(time.Second)), Next: "start the process again; SIGQUIT writes down first where it stands",
 			Since: last,
 		}
 	}

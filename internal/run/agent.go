@@ -66,7 +66,7 @@ func Agent(ctx context.Context, conn *natsconn.Conn, c AgentConfig) error {
 	defer unhear()
 	said := newAgentLogs(conn, c.Logger)
 	defer said.end(c.Logger)
-	answers := c.Monitor.Health.Signal("desk", health.Finding{State: health.Warn, Reason: "it has not answered yet", Next: "see whether a projector runs"})
+	answers := c.Monitor.Health.Signal("desk", health.Finding{State: health.Warn, Code: health.Starting, Reason: "it has not answered yet", Next: "see whether a projector runs"})
 	defer answers.Drop()
 	a, err := agent.New(agent.Config{
 		Node: c.Node, Run: newID(), Version: Version(), Drivers: c.Drivers, Memory: agent.Dir(c.State), Desk: watchedDesk{agent.NewBusDesk(request), answers},

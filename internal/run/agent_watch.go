@@ -23,7 +23,7 @@ func (d watchedDesk) CheckIn(ctx context.Context, c agent.CheckIn) (agent.Answer
 	case err == nil:
 		d.answers.OK("")
 	case ctx.Err() == nil:
-		d.answers.Warn("no answer to a check-in: "+err.Error(), "see whether a projector runs; the node goes on with what it was told last")
+		d.answers.Warn(health.Away, "no answer to a check-in: "+err.Error(), "see whether a projector runs; the node goes on with what it was told last")
 	}
 	return a, err
 }
@@ -53,17 +53,17 @@ func (m Monitor) looksAtAgent(a *agent.Agent) (forget func()) {
 
 // judgeAgent says how an agent is. What it could not bring about is no reason to call it not ready: it is there, and says so.
 func judgeAgent(s agent.Status) health.Finding {
-	f := health.Finding{State: health.OK, Measures: []health.Measure{{Name: "unsent", Value: float64(s.Unsent)}}}
+	f := health.Finding{State: health.OK, Measures: []health.Measure{{Name: health.Unsent, Value: float64(s.Unsent)}}}
 	switch {
 	case s.Held != "":
-		f.State, f.Reason, f.Next = health.Warn, "it does nothing: "+s.Held, "see how the chain knows the node: catenary node show NODE"
+		f.State, f.Code, f.Reason, f.Next = health.Warn, health.Stopped, "it does nothing: "+s.Held, "see how the chain knows the node: catenary node show NODE"
 	case len(s.Failed) > 0:
-		f.State, f.Reason = health.Warn, fmt.Sprintf("%s could not be brought about: %s", s.Failed[0].Module, s.Failed[0].Reason)
+		f.State, f.Code, f.Reason = health.Warn, health.Undone, fmt.Sprintf("%s could not be brought about: %s", s.Failed[0].Module, s.Failed[0].Reason)
 		f.Next = "see what its commands have said: catenary logs NODE MODULE"
 	case len(s.Unhealthy) > 0:
-		f.State, f.Reason, f.Next = health.Warn, s.Unhealthy[0]+" is not healthy", "see what its check says: catenary node show NODE"
+		f.State, f.Code, f.Reason, f.Next = health.Warn, health.Undone, s.Unhealthy[0]+" is not healthy", "see what its check says: catenary node show NODE"
 	case len(s.Drifted) > 0:
-		f.State, f.Reason, f.Next = health.Warn, s.Drifted[0]+" is not what was applied", "assign it again, or find out who has changed it"
+		f.State, f.Code, f.Reason, f.Next = health.Warn, health.Undone, s.Drifted[0]+" is not what was applied", "assign it again, or find out who has changed it"
 	case s.Doing != nil:
 		f.Reason = fmt.Sprintf("it is at %s of %s", s.Doing.Deed, s.Doing.Module)
 	case s.Converged:

@@ -23,8 +23,8 @@ type engineWatch struct {
 }
 
 func newEngineWatch(m Monitor) *engineWatch {
-	return &engineWatch{Monitor: m, engine: m.Health.Signal("engine", health.Finding{
-		State: health.Fail, Reason: "it is starting: it reads the event stream", Next: "wait: the log says how far it is",
+	return &engineWatch{Monitor: m, engine: m.Health.Signal(health.CheckEngine, health.Finding{
+		State: health.Fail, Code: health.Starting, Reason: "it is starting: it reads the event stream", Next: "wait: the log says how far it is",
 	})}
 }
 
@@ -46,9 +46,9 @@ func (w *engineWatch) looks(e *rollout.Engine) {
 		}
 		f := judgeEngine(o)
 		if err != nil {
-			f = health.Finding{State: health.Fail, Reason: "its loop does not answer: " + err.Error(), Next: "start the engine again; another one takes over meanwhile"}
+			f = health.Finding{State: health.Fail, Code: health.Stuck, Reason: "its loop does not answer: " + err.Error(), Next: "start the engine again; another one takes over meanwhile"}
 		}
-		return []health.Check{{Name: "engine", Finding: f}}
+		return []health.Check{{Name: health.CheckEngine, Finding: f}}
 	}), w.Metrics.Look(func(ctx context.Context, set telemetry.Set) {
 		o, err := e.Overview(ctx)
 		if err != nil {
@@ -69,18 +69,18 @@ func (w *engineWatch) looks(e *rollout.Engine) {
 // judgeEngine says how an engine is.
 func judgeEngine(o rollout.Overview) health.Finding {
 	f := health.Finding{State: health.OK, Measures: []health.Measure{
-		{Name: "rollouts", Value: float64(o.Rollouts)}, {Name: "pending", Value: float64(o.Pending)}, {Name: "in-flight", Value: float64(o.InFlight)},
+		{Name: health.Rollouts, Value: float64(o.Rollouts)}, {Name: health.Pending, Value: float64(o.Pending)}, {Name: health.InFlight, Value: float64(o.InFlight)},
 	}}
 	switch {
 	case o.Draining:
-		f.State, f.Reason = health.Warn, fmt.Sprintf("it drains: no step begins any more, and %d are under way", o.Pending)
+		f.State, f.Code, f.Reason = health.Warn, health.Paused, fmt.Sprintf("it drains: no step begins any more, and %d are under way", o.Pending)
 		f.Next = "wait until it has ended, or start another engine"
 	case o.Leads:
 		f.Reason = fmt.Sprintf("it walks %d rollouts with %d steps under way", o.Rollouts, o.Pending)
 	case o.Rollouts == 0:
 		f.Reason = "there is nothing to walk"
 	case o.Lease.Fence == 0 || o.Own:
-		f.State, f.Reason = health.Warn, fmt.Sprintf("%d rollouts are to be walked, and nobody has the lease", o.Rollouts)
+		f.State, f.Code, f.Reason = health.Warn, health.Missing, fmt.Sprintf("%d rollouts are to be walked, and nobody has the lease", o.Rollouts)
 		f.Next = "wait twice the lease's span; if it stays so, see whether a writer takes commands"
 	default:
 		f.Reason = "it stands by: " + o.Lease.Holder + " walks"

@@ -157,7 +157,7 @@ func (m Monitor) watchBus(ctx context.Context, name string, nc *nats.Conn) {
 	bus := m.Health.Signal(name, health.Finding{State: health.OK, Reason: "connected"})
 	defer bus.Drop()
 	if !nc.IsConnected() {
-		bus.Fail("the bus is away", next)
+		bus.Fail(health.Away, "the bus is away", next)
 	}
 	for {
 		select {
@@ -170,9 +170,9 @@ func (m Monitor) watchBus(ctx context.Context, name string, nc *nats.Conn) {
 			case s == nats.CONNECTED:
 				bus.OK("connected to " + nc.ConnectedUrlRedacted())
 			case s == nats.CLOSED:
-				bus.Fail("the connection is closed for good", "the part is started again with a new one")
+				bus.Fail(health.Away, "the connection is closed for good", "the part is started again with a new one")
 			default:
-				bus.Fail("the bus is away", next)
+				bus.Fail(health.Away, "the bus is away", next)
 			}
 		}
 	}

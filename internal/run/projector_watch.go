@@ -36,8 +36,8 @@ type projectorWatch struct {
 }
 
 func newProjectorWatch(m Monitor) *projectorWatch {
-	return &projectorWatch{Monitor: m, projector: m.Health.Signal("projector", health.Finding{
-		State: health.Fail, Reason: "it is starting", Next: "wait: it answers when it has read what it needs; the log says what it waits for",
+	return &projectorWatch{Monitor: m, projector: m.Health.Signal(health.CheckProjector, health.Finding{
+		State: health.Fail, Code: health.Starting, Reason: "it is starting", Next: "wait: it answers when it has read what it needs; the log says what it waits for",
 	})}
 }
 
@@ -72,11 +72,11 @@ func (w *projectorWatch) checkViews(ctx context.Context) []health.Check {
 	var checks []health.Check
 	if status.Reason != "" {
 		checks = append(checks, health.Check{Name: "projection", Finding: health.Finding{
-			State: health.Fail, Reason: "no view goes on: " + status.Reason, Next: "see what is damaged with: catenary verify; bring the stream back from a replica or a backup",
+			State: health.Fail, Code: health.Damaged, Reason: "no view goes on: " + status.Reason, Next: "see what is damaged with: catenary verify; bring the stream back from a replica or a backup",
 		}})
 	}
 	for _, v := range status.Views {
-		checks = append(checks, health.Check{Name: "view " + v.View, Finding: judgeView(v)})
+		checks = append(checks, health.Check{Name: health.CheckView + v.View, Finding: judgeView(v)})
 	}
 	return checks
 }
@@ -84,26 +84,26 @@ func (w *projectorWatch) checkViews(ctx context.Context) []health.Check {
 // judgeView says how a view is.
 func judgeView(v project.ViewStatus) health.Finding {
 	f := health.Finding{State: health.OK, Measures: []health.Measure{
-		{Name: "behind", Value: float64(v.Behind), Unit: "events"}, {Name: "lag", Value: v.LagSeconds, Unit: "seconds"}, {Name: "parked", Value: float64(v.ParkedCount)},
+		{Name: health.BehindEvents, Value: float64(v.Behind), Unit: "events"}, {Name: health.Lag, Value: v.LagSeconds, Unit: "seconds"}, {Name: health.ParkedCount, Value: float64(v.ParkedCount)},
 	}}
 	lag := time.Duration(v.LagSeconds * float64(time.Second))
 	behind := fmt.Sprintf("it is behind by %d events, the oldest of %s ago", v.Behind, lag.Round(time.Second))
 	switch {
 	case v.State == project.StateStopped:
-		f.State, f.Since, f.Reason = health.Fail, v.Since, "it has stopped: "+v.Reason
+		f.State, f.Code, f.Since, f.Reason = health.Fail, health.Stopped, v.Since, "it has stopped: "+v.Reason
 		f.Next = "see it with: catenary projections show " + v.View + "; then skip the event, or rebuild the bucket with: catenary rebuild " + v.View
 	case v.State == project.StateWaiting:
-		f.State, f.Reason, f.Next = health.Fail, "it can't go on at the moment: "+v.Reason, "it tries again by itself; see whether the server takes values"
+		f.State, f.Code, f.Reason, f.Next = health.Fail, health.Away, "it can't go on at the moment: "+v.Reason, "it tries again by itself; see whether the server takes values"
 	case v.State == project.StatePaused:
-		f.State, f.Reason, f.Next = health.Warn, "it is paused: "+v.Paused.Reason, "catenary projections resume "+v.View
+		f.State, f.Code, f.Reason, f.Next = health.Warn, health.Paused, "it is paused: "+v.Paused.Reason, "catenary projections resume "+v.View
 	case v.State == project.StateRebuilding:
-		f.State, f.Reason, f.Next = health.Warn, "a new bucket is being built: "+v.Reason, "wait: readers see the present one until it is built"
+		f.State, f.Code, f.Reason, f.Next = health.Warn, health.Rebuilding, "a new bucket is being built: "+v.Reason, "wait: readers see the present one until it is built"
 	case lag >= lostLag:
-		f.State, f.Reason, f.Next = health.Fail, behind, "wait while it catches up (catenary projections ls shows how fast); if it does not move, look into the projector's log"
+		f.State, f.Code, f.Reason, f.Next = health.Fail, health.Behind, behind, "wait while it catches up (catenary projections ls shows how fast); if it does not move, look into the projector's log"
 	case lag >= lateLag:
-		f.State, f.Reason, f.Next = health.Warn, behind, "wait: it catches up by itself"
+		f.State, f.Code, f.Reason, f.Next = health.Warn, health.Behind, behind, "wait: it catches up by itself"
 	case v.ParkedCount > 0:
-		f.State, f.Reason = health.Warn, fmt.Sprintf("%d instances are parked: nothing of them is folded any more", v.ParkedCount)
+		f.State, f.Code, f.Reason = health.Warn, health.Parked, fmt.Sprintf("%d instances are parked: nothing of them is folded any more", v.ParkedCount)
 		f.Next = "see them with: catenary projections show " + v.View
 	}
 	return f
@@ -112,16 +112,20 @@ func judgeView(v project.ViewStatus) health.Finding {
 func (w *projectorWatch) checkPast(ctx context.Context) []health.Check {
 	state, tail := w.past.Status(), w.runner.Status(ctx).Tail
 	f := health.Finding{State: health.OK, Since: state.Since, Measures: []health.Measure{
-		{Name: "behind", Value: float64(tail - min(tail, state.Event)), Unit: "events"}, {Name: "parked", Value: float64(state.ParkedCount)},
+		{Name: health.BehindEvents, Value: float64(tail - min(tail, state.Event)), Unit: "events"}, {Name: health.ParkedCount, Value: float64(state.ParkedCount)},
 	}}
 	words, next := state.Words(tail)
 	switch {
-	case state.Stopped != "", state.Trouble != "":
-		f.State, f.Reason, f.Next = health.Fail, words, next
-	case state.Paused != nil, state.Building:
-		f.State, f.Reason, f.Next = health.Warn, words, next
+	case state.Stopped != "":
+		f.State, f.Code, f.Reason, f.Next = health.Fail, health.Stopped, words, next
+	case state.Trouble != "":
+		f.State, f.Code, f.Reason, f.Next = health.Fail, health.Away, words, next
+	case state.Paused != nil:
+		f.State, f.Code, f.Reason, f.Next = health.Warn, health.Paused, words, next
+	case state.Building:
+		f.State, f.Code, f.Reason, f.Next = health.Warn, health.Rebuilding, words, next
 	case state.ParkedCount > 0:
-		f.State, f.Reason = health.Warn, fmt.Sprintf("%d instances are parked: answers about them say so", state.ParkedCount)
+		f.State, f.Code, f.Reason = health.Warn, health.Parked, fmt.Sprintf("%d instances are parked: answers about them say so", state.ParkedCount)
 		f.Next = "see them with: catenary projections show " + audit.StoreView
 	}
 	return []health.Check{{Name: "audit store", Finding: f}}
@@ -129,10 +133,10 @@ func (w *projectorWatch) checkPast(ctx context.Context) []health.Check {
 
 func (w *projectorWatch) checkProofs(context.Context) []health.Check {
 	s := w.proofs.Status()
-	f := health.Finding{State: health.OK, Measures: []health.Measure{{Name: "unsigned", Value: float64(s.Events - min(s.Events, s.Signed)), Unit: "events"}}}
+	f := health.Finding{State: health.OK, Measures: []health.Measure{{Name: health.Unsigned, Value: float64(s.Events - min(s.Events, s.Signed)), Unit: "events"}}}
 	switch {
 	case s.Failure != nil:
-		f.State, f.Reason = health.Fail, "no checkpoint is signed any more: "+s.Failure.Error()
+		f.State, f.Code, f.Reason = health.Fail, health.Damaged, "no checkpoint is signed any more: "+s.Failure.Error()
 		f.Next = "compare the record with its checkpoints: catenary audit verify-proof; bring the stream back from a backup if it is another one"
 	case !s.Signs:
 		f.Reason = "this projector has no key and signs nothing"

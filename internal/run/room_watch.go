@@ -11,7 +11,7 @@ import (
 // lookAtRoom begins to look at how full the store is, whenever somebody asks; what is given ends that.
 func (m Monitor) lookAtRoom(watch *room.Watch) (forget func()) {
 	unlook := m.Health.Look(func(context.Context) []health.Check {
-		return []health.Check{{Name: "room", Finding: judgeRoom(watch.State())}}
+		return []health.Check{{Name: health.CheckRoom, Finding: judgeRoom(watch.State())}}
 	})
 	unmeasure := m.Metrics.Look(func(_ context.Context, set telemetry.Set) {
 		for _, p := range watch.State().Places {
@@ -30,16 +30,16 @@ func judgeRoom(s room.State) health.Finding {
 	f := health.Finding{State: health.OK}
 	if len(s.Places) > 0 {
 		fullest := s.Places[0]
-		f.Measures = []health.Measure{{Name: "used", Value: float64(fullest.Used), Unit: "bytes", Limit: float64(fullest.Limit)}}
+		f.Measures = []health.Measure{{Name: health.Used, Value: float64(fullest.Used), Unit: "bytes", Limit: float64(fullest.Limit)}}
 		f.Reason = fullest.String()
 	}
 	switch narrow := s.Not(); {
 	case s.Level == room.Full:
-		f.State, f.Next = health.Fail, narrow[0].Advice()
+		f.State, f.Code, f.Next = health.Fail, health.Full, narrow[0].Advice()
 	case s.Level == room.Scarce:
-		f.State, f.Next = health.Warn, narrow[0].Advice()
+		f.State, f.Code, f.Next = health.Warn, health.Scarce, narrow[0].Advice()
 	case s.Problem != "":
-		f.State, f.Reason, f.Next = health.Warn, "it can't be looked at: "+s.Problem, "see whether the server answers; what was seen last counts until then"
+		f.State, f.Code, f.Reason, f.Next = health.Warn, health.Away, "it can't be looked at: "+s.Problem, "see whether the server answers; what was seen last counts until then"
 	}
 	return f
 }

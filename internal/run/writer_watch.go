@@ -33,7 +33,7 @@ func newWriterWatch(m Monitor) *writerWatch {
 	const wait = "wait: reading a stream of millions of events takes minutes; the log says how far it is"
 	w := &writerWatch{
 		Monitor: m,
-		writer:  m.Health.Signal("writer", health.Finding{State: health.Fail, Reason: "it is starting", Next: wait}),
+		writer:  m.Health.Signal(health.CheckWriter, health.Finding{State: health.Fail, Code: health.Starting, Reason: "it is starting", Next: wait}),
 		store:   m.Health.Signal("event store", health.Finding{State: health.OK}),
 	}
 	w.forget = m.Metrics.Look(func(_ context.Context, set telemetry.Set) {
@@ -63,12 +63,12 @@ func (w *writerWatch) standsBy(active string) {
 
 // fenced says that another writer has taken over.
 func (w *writerWatch) fenced(why error) {
-	w.writer.Warn("it is fenced: "+why.Error(), "none, if that was meant: this writer stands by from now on; else find out what held this process up")
+	w.writer.Warn(health.Fenced, "it is fenced: "+why.Error(), "none, if that was meant: this writer stands by from now on; else find out what held this process up")
 }
 
 // takesCommands says that the writer works; what is given ends that.
 func (w *writerWatch) takesCommands(writer *dispatch.Writer) (ended func()) {
-	w.writer.OK("it takes commands")
+	w.writer.Set(health.Finding{State: health.OK, Reason: "it takes commands", Measures: []health.Measure{{Name: health.Active, Value: 1}}})
 	w.working.Store(writer)
 	return func() { w.working.Store(nil) }
 }
@@ -87,9 +87,9 @@ func (w *writerWatch) tells() dispatch.Watch {
 			case why == nil:
 				w.store.OK("")
 			case errors.Is(why, es.ErrFull):
-				w.store.Fail("it is full, and refuses what is new: "+why.Error(), "raise the limit of the event stream (--event-store-bytes), or make room on the disk")
+				w.store.Fail(health.Full, "it is full, and refuses what is new: "+why.Error(), "raise the limit of the event stream (--event-store-bytes), or make room on the disk")
 			default:
-				w.store.Fail("it has not answered an append: "+why.Error(), "see whether the server, and in a cluster the leader of stream "+topology.EventStream+", is there; the writer goes on by itself")
+				w.store.Fail(health.Away, "it has not answered an append: "+why.Error(), "see whether the server, and in a cluster the leader of stream "+topology.EventStream+", is there; the writer goes on by itself")
 			}
 		},
 	}

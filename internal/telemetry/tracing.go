@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -56,7 +57,7 @@ func NewTracing(ctx context.Context, env func(string) string, program, version s
 	if len(options) == 0 {
 		return nil, nil
 	}
-	about, err := resource.Merge(resource.Default(), resource.NewSchemaless(attribute.String("service.name", "catenary "+program), attribute.String("service.version", version)))
+	about, err := resource.Merge(resource.Default(), resource.NewSchemaless(attribute.String("service.name", "catenary-"+strings.TrimPrefix(program, "catenary ")), attribute.String("service.version", version)))
 	if err != nil {
 		return nil, errors.Wrap(err, "say in traces which program this is")
 	}
