@@ -115,7 +115,8 @@ func (s State) Not() []Place {
 	return slices.DeleteFunc(slices.Clone(s.Places), func(p Place) bool { return p.Level == Ample })
 }
 
-// ofStream gives the place that a stream is; false for one that drops its oldest, or has no limit.
+// ofStream gives the place that a stream is; false for one that drops its oldest, or has no limit, and for a generation of a bucket that
+// readers have left: its limit was set to what it holds.
 func ofStream(info *jetstream.StreamInfo) (Place, bool) {
 	c := info.Config
 	if c.Discard != jetstream.DiscardNew || c.MaxBytes <= 0 {
@@ -126,6 +127,9 @@ func ofStream(info *jetstream.StreamInfo) (Place, bool) {
 		if len(name) > len(prefix) && name[:len(prefix)] == prefix {
 			kind, name = Bucket, name[len(prefix):]
 		}
+	}
+	if kind == Bucket && info.State.Bytes >= uint64(c.MaxBytes) {
+		return Place{}, false
 	}
 	return Place{Kind: kind, Name: name, Used: int64(min(info.State.Bytes, 1<<62)), Limit: c.MaxBytes}, true
 }

@@ -100,6 +100,7 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 	}
 	defer p.watch.lookAtStore(js)()
 	defer p.watch.lookAtRoom(p.cfg.Room)()
+	defer p.watch.lookAtGuard(p.cfg.Guard)()
 	return Together(ctx, map[string]func(context.Context) error{
 		"":           p.turns,
 		"connection": func(ctx context.Context) error { return c.Monitor.awaitClosed(ctx, "writer bus", nc) },

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 
+	"catenary/internal/guard"
 	"catenary/internal/health"
 	"catenary/internal/room"
 	"catenary/internal/telemetry"
@@ -23,6 +24,30 @@ func (m Monitor) lookAtRoom(watch *room.Watch) (forget func()) {
 		unlook()
 		unmeasure()
 	}
+}
+
+// lookAtGuard begins to look at whether the streams are as they must be, whenever somebody asks; what is given ends that.
+func (m Monitor) lookAtGuard(watch *guard.Watch) (forget func()) {
+	return m.Health.Look(func(context.Context) []health.Check {
+		return []health.Check{{Name: "guard", Finding: judgeGuard(watch.State())}}
+	})
+}
+
+// judgeGuard says whether the streams are as they must be.
+func judgeGuard(s guard.State) health.Finding {
+	open := s.Open()
+	switch {
+	case len(open) > 0:
+		return health.Finding{State: health.Fail, Code: health.Damaged, Reason: open[0].String(), Next: open[0].Advice(), Since: open[0].Since}
+	case len(s.Alarms) > 0:
+		undone := s.Alarms[0]
+		return health.Finding{State: health.Warn, Code: health.Damaged, Reason: undone.String(), Next: undone.Advice(), Since: undone.Since}
+	case s.Problem != "":
+		return health.Finding{
+			State: health.Warn, Code: health.Away, Reason: "the streams can't be looked at: " + s.Problem, Next: "see whether the server answers; what was seen last counts until then",
+		}
+	}
+	return health.Finding{State: health.OK, Reason: "all streams are as they must be"}
 }
 
 // judgeRoom says how full the store is, by its fullest place.
