@@ -9,13 +9,13 @@ import (
 	"catenary/internal/health"
 )
 
-// nowhere is an address at which nobody listens.
-const nowhere = "nats://127.0.0.1:1"
+// noServer is an address at which nobody listens.
+const noServer = "nats://127.0.0.1:1"
 
 // TestDoctorWhenNothingRuns: that is found too, with what to do about it.
 func TestDoctorWhenNothingRuns(t *testing.T) {
 	t.Parallel()
-	c := caller{t: t, url: nowhere}
+	c := caller{t: t, url: noServer}
 	found := c.must(exitFailed, "doctor", "--store", t.TempDir())
 	for _, want := range []string{"fail  server", "fail  store", "next: start the server"} {
 		if !strings.Contains(found.out, want) {
@@ -55,10 +55,10 @@ func TestCheck(t *testing.T) {
 		code int
 		says string
 	}{
-		{"nothing runs", nowhere, "", checkCritical, "CATENARY CRITICAL - server: connect to " + nowhere},
-		{"a threshold is none", nowhere, "--lag soon", checkUnknown, "CATENARY UNKNOWN - "},
-		{"an argument", nowhere, "all", checkUnknown, "CATENARY UNKNOWN - "},
-		{"no such flag", nowhere, "--oops", checkUnknown, "CATENARY UNKNOWN - "},
+		{"nothing runs", noServer, "", checkCritical, "CATENARY CRITICAL - server: connect to " + noServer},
+		{"a threshold is none", noServer, "--lag soon", checkUnknown, "CATENARY UNKNOWN - "},
+		{"an argument", noServer, "all", checkUnknown, "CATENARY UNKNOWN - "},
+		{"no such flag", noServer, "--oops", checkUnknown, "CATENARY UNKNOWN - "},
 		{"a context that is none", "", "--context none-such", checkUnknown, "CATENARY UNKNOWN - "},
 	} {
 		found := caller{t: t, url: call.url}.call(append([]string{"check"}, strings.Fields(call.args)...)...)
