@@ -124,7 +124,7 @@ type hearing struct {
 
 func hear(t *testing.T, c *chainOn, node string, subject string) *hearing {
 	t.Helper()
-	h := &hearing{messages: make(chan *nats.Msg, 1000), refusals: make(chan error, 10), sources: map[string]uint64{}, buckets: map[string]int{}}
+	h := &hearing{messages: make(chan *nats.Msg, 1<<16), refusals: make(chan error, 10), sources: map[string]uint64{}, buckets: map[string]int{}}
 	var err error
 	h.conn, err = nats.Connect(c.ClientURL(), nats.UserInfo(topology.AgentUser(es.Key(node)), "secret"), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { h.refusals <- err }))
