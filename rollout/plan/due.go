@@ -33,7 +33,7 @@ type Due struct {
 	Merges []chain.Merge
 	// Placed are merges that have nothing to bring. They are given beside the hold that says so.
 	Placed []chain.Merge
-	// Again is the rollout before, if that came to nothing or carried the same: what became of its steps counts.
+	// Again is the rollout before, if that came to nothing or carried all of this: what became of its steps counts.
 	Again string
 }
 
@@ -67,7 +67,7 @@ func NextOf(t chain.Track, f TrackFacts) (Due, *events.Hold) {
 	if !came {
 		return due, nil
 	}
-	same, finished := equalTargets(last.Builds, due.Targets), last.State == chain.RolloutFinished
+	same, finished := carried(last.Builds, due.Targets), last.State == chain.RolloutFinished
 	if same && !finished && !f.Triggered {
 		return hold(events.HoldRollout, "something newer, or somebody to trigger it: rollout %s carried the same and was %s", last.ID, last.State)
 	}

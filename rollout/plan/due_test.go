@@ -36,6 +36,11 @@ func TestWhatATrackPlans(t *testing.T) {
 			Times: chain.Times{Ended: noon.Add(time.Duration(hour) * time.Hour)},
 		}
 	}
+	// withMore is a rollout that carried something besides: that stands already, and is due no more.
+	withMore := func(r chain.Rollout) []chain.Rollout {
+		r.Builds = append(r.Builds, events.Target{Module: "lib", Version: pkg("lib", "1")})
+		return []chain.Rollout{r}
+	}
 	base := fleet()
 	for name, c := range map[string]struct {
 		on    string
@@ -73,6 +78,15 @@ func TestWhatATrackPlans(t *testing.T) {
 		"what has finished and carried the same is looked at": {on: events.OnMerge, facts: plan.TrackFacts{
 			Merges: []chain.Merge{merge("c1", 1, false)}, Builds: []chain.Build{build("b1", "c1")}, Rollouts: []chain.Rollout{ended("r1", chain.RolloutFinished, "b1", "digest", 1)},
 		}, targets: "shop@b1", merges: "c1", again: "r1"},
+		"what has finished and carried that and more is looked at": {on: events.OnPublication, facts: plan.TrackFacts{
+			Published: []chain.Published{published("r2", 2, nil)}, Rollouts: withMore(ended("r1", chain.RolloutFinished, "r2", "digest", 1)),
+		}, targets: "shop@r2", again: "r1"},
+		"what came to nothing and carried that and more is not planned again": {on: events.OnPublication, facts: plan.TrackFacts{
+			Published: []chain.Published{published("r2", 2, nil)}, Rollouts: withMore(ended("r1", chain.RolloutFailed, "r2", "digest", 1)),
+		}, hold: "rollout: something newer, or somebody to trigger it: rollout r1 carried the same and was failed"},
+		"what has finished and carried something else says nothing": {on: events.OnPublication, facts: plan.TrackFacts{
+			Published: []chain.Published{published("r3", 3, nil)}, Rollouts: withMore(ended("r1", chain.RolloutFinished, "r2", "digest", 1)),
+		}, targets: "shop@r3"},
 		"by hand, and somebody asks": {on: events.OnManual, facts: plan.TrackFacts{
 			Published: []chain.Published{published("r2", 2, nil)}, Triggered: true,
 		}, targets: "shop@r2"},

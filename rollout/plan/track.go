@@ -202,8 +202,9 @@ func readTrack(ctx context.Context, r *chain.Reader, t chain.Track, f Facts, a A
 	return of, err
 }
 
-func equalTargets(a, b []events.Target) bool {
-	return len(a) == len(b) && !slices.ContainsFunc(a, func(t events.Target) bool {
-		return !slices.ContainsFunc(b, func(o events.Target) bool { return t.Module == o.Module && t.Version.Same(o.Version) })
+// carried says whether a rollout has carried all of some targets, and maybe others.
+func carried(by, targets []events.Target) bool {
+	return !slices.ContainsFunc(targets, func(t events.Target) bool {
+		return !slices.ContainsFunc(by, func(o events.Target) bool { return t.Module == o.Module && t.Version.Same(o.Version) })
 	})
 }
