@@ -253,8 +253,17 @@ func next(ctx context.Context, sub *nats.Subscription) (*nats.Msg, error) {
 	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		return nil, context.Cause(ctx)
 	case waiting.Err() != nil:
-		return nil, errors.Mark(errors.Wrap(err, "waiting for the answer"), ErrTimeout)
+		return nil, errors.Mark(late(ctx), ErrTimeout)
 	default:
 		return nil, err
 	}
+}
+
+// late says that an answer, or its next part, did not come in time.
+func late(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return errors.New("no answer came in the time that was given for it")
+	}
+	return errors.WithHint(errors.Newf("the service is there, but said nothing for %s", patience),
+		"its process is overloaded, stopped or cut off: look at its log; what was asked may still be done")
 }

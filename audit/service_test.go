@@ -432,3 +432,30 @@ func TestGuardEndsTheWait(t *testing.T) {
 		t.Errorf("the guard watches %v, want the query's subject", subjects)
 	}
 }
+
+// TestNoAnswerInTime: who asks learns whose time was over, and what that means.
+func TestNoAnswerInTime(t *testing.T) {
+	t.Parallel()
+	nc := estest.Server(t, false).Connect(t)
+	sub, err := nc.SubscribeSync(topology.QuerySubject(QuestionPosition)) // somebody listens and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := sub.Unsubscribe(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = NewClient(nc, nil).Position(ctx, PositionQuestion{})
+	if !errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), "in the time that was given") || strings.Contains(err.Error(), "deadline") {
+		t.Errorf("error %v, want that the time which was given is over", err)
+	}
+	if err := late(t.Context()); !strings.Contains(err.Error(), "said nothing for 10s") || len(errors.GetAllHints(err)) == 0 {
+		t.Errorf("error %v, want how long the service said nothing, and what to do", err)
+	}
+}

@@ -192,13 +192,13 @@ func (t *workTalk) show(p project.WorkProgress) {
 		return
 	}
 	rate := ""
-	if took := now.Sub(t.since).Seconds(); p.Stage == t.last.Stage && took > 0 && p.Events >= t.last.Events {
+	if took := now.Sub(t.since).Seconds(); p.Stage == t.last.Stage && took > 0 && p.Events > t.last.Events {
 		rate = fmt.Sprintf(", %s a second", count(int(float64(p.Events-t.last.Events)/took)))
 	}
-	percent := 100
+	far := "" // a stage that counts no events says its name only
 	if p.Tail > 0 {
-		percent = int(min(p.Events, p.Tail) * 100 / p.Tail)
+		far = fmt.Sprintf(", %s of %s events (%d %%)", count(int(p.Events)), count(int(p.Tail)), min(p.Events, p.Tail)*100/p.Tail)
 	}
-	t.app.sayf("%s", t.app.paint(dim, fmt.Sprintf("%s: %s, %s of %s events (%d %%)%s", t.view, p.Stage, count(int(p.Events)), count(int(p.Tail)), percent, rate)))
+	t.app.sayf("%s", t.app.paint(dim, fmt.Sprintf("%s: %s%s%s", t.view, p.Stage, far, rate)))
 	t.told, t.since, t.last = now, now, p
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -18,6 +20,7 @@ import (
 	"catenary/embedded"
 	"catenary/es"
 	"catenary/es/natskv"
+	"catenary/es/project"
 	"catenary/internal/topology"
 )
 
@@ -198,5 +201,22 @@ func TestRebuiltChainStartsAgain(t *testing.T) {
 	}
 	if code := u.stop(); code != exitOK {
 		t.Errorf("it ended with %d:\n%s", code, u.stderr.String())
+	}
+}
+
+// TestProgressOfARebuild: a stage that counts no events is none of which all is done.
+func TestProgressOfARebuild(t *testing.T) {
+	t.Parallel()
+	var said bytes.Buffer
+	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+	a := app{Main: Main{Stderr: &said, Env: func(string) string { return "" }, Now: func() time.Time { return now }}}
+	talk := workTalk{app: &a, view: "nodes", since: now}
+	for _, p := range []project.WorkProgress{{Stage: project.StageWaiting}, {Stage: project.StageBuilding, Tail: 3000}, {Stage: project.StageBuilding, Events: 1500, Tail: 3000}} {
+		talk.show(p)
+		now = now.Add(time.Second)
+	}
+	want := fmt.Sprintf("nodes: %s\nnodes: %s, 0 of 3,000 events (0 %%)\nnodes: %[2]s, 1,500 of 3,000 events (50 %%), 1,500 a second\n", project.StageWaiting, project.StageBuilding)
+	if said.String() != want {
+		t.Errorf("it says\n%swant\n%s", said.String(), want)
 	}
 }
