@@ -137,6 +137,53 @@ func TestWhatIsHandedOnWithoutARollout(t *testing.T) {
 	}
 }
 
+// TestWhatHasEndedIsHandedAfterwards says what of its values has changed to a node that was told to remove a module, and may not have done it when it is
+// told to run it again.
+func TestWhatHasEndedIsHandedAfterwards(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		// removed is what the node reports of the end; nil for nothing.
+		removed *events.Seen
+		pended  bool
+		want    []events.Handed
+	}{
+		"it has said nothing":     {want: []events.Handed{byDB(values{"name": "shop"}, "name", "port")}},
+		"it waited meanwhile":     {pended: true, want: []events.Handed{byDB(values{"name": "shop"}, "name", "port")}},
+		"it has removed it":       {removed: &events.Seen{}, want: []events.Handed{byDB(values{"name": "shop"}, "name")}},
+		"a rollout of no concern": {removed: &events.Seen{Rollout: "r99"}, want: []events.Handed{byDB(values{"name": "shop"}, "name", "port")}},
+		"it removed it before":    {removed: &events.Seen{Source: 1}, want: []events.Handed{byDB(values{"name": "shop"}, "name", "port")}},
+	} {
+		s := handing(t).says("", "db", "1", commands.OutcomeApplied, values{"port": "5432"}).when(assign("n1", "web", "2")).accepted().
+			says("", "web", "2", commands.OutcomeApplied, nil).when(unassign("n1", "web")).accepted()
+		if c.removed != nil {
+			seen := *c.removed
+			seen.Node, seen.Module = "n1", "web"
+			s.when(commands.Observe{Seen: seen, Outcome: commands.OutcomeRemoved}).accepted()
+		}
+		if c.pended {
+			s.when(commands.Pend{Node: "n1", Module: "web", Reference: pkg("web", "3")}).accepted()
+		}
+		s.says("", "db", "1", commands.OutcomeApplied, values{"name": "shop"})
+		want := on(commands.AssignmentRef("n1", "web"), events.AssignmentAssigned{Told: events.Told{Node: "n1", Module: "web", Reference: pkg("web", "2"), Inputs: c.want}})
+		o := s.when(assign("n1", "web", "2"))
+		again, err := restored(t, snapshotOf(t, s.world)).Decide(o.command)
+		if diff := cmp.Diff([]es.KeyedEvent{want}, again); diff != "" || err != nil {
+			t.Errorf("%s: a writer that starts from a snapshot decides otherwise, with %v (-want +got):\n%s", name, err, diff)
+		}
+		o.then(want)
+	}
+	// One that comes back from another node is told what is gone of what it was handed when it was here.
+	s := handing(t).says("", "db", "1", commands.OutcomeApplied, values{"port": "5432"}).when(assign("n1", "web", "2")).accepted().
+		when(commands.Move{Node: "n1", Module: "web", To: "n2"}).accepted().says("", "db", "1", commands.OutcomeApplied, nil).when(assign("n2", "web", "3")).accepted()
+	s.when(commands.Observe{Seen: events.Seen{Node: "n2", Module: "web", Reference: pkg("web", "3")}, Outcome: commands.OutcomeApplied}).accepted()
+	back := events.Told{Node: "n1", Module: "web", Reference: pkg("web", "3"), Inputs: []events.Handed{byDB(nil, "port")}}
+	s.when(commands.Move{Node: "n2", Module: "web", To: "n1"}).then(
+		on(commands.AssignmentRef("n2", "web"), events.AssignmentMovedOut{Node: "n2", Module: "web", To: "n1"}),
+		on(commands.AssignmentRef("n1", "web"), events.AssignmentMovedIn{Told: back, From: "n2"}),
+		on(commands.AssignmentRef("n2", "db"), events.AssignmentEnded{Node: "n2", Module: "db"}),
+	)
+}
+
 // TestRightAlreadyHandsOn lets a step that is done without a report hand on what stands there.
 func TestRightAlreadyHandsOn(t *testing.T) {
 	t.Parallel()

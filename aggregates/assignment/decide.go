@@ -142,7 +142,7 @@ func move(w World, s State, c es.Command, p commands.Move) ([]es.KeyedEvent, err
 		return nil, err
 	}
 	told := s.told(p.To, p.Module, p.Reason)
-	told.RequiredBy, told.Inputs = nil, allChanged(told.Inputs)
+	told.RequiredBy, told.Inputs = nil, pass(w.Assignment(p.To, p.Module).inputs(), told.Inputs)
 	facts := decision.Record(c.Ref, events.AssignmentMovedOut{Node: p.Node, Module: p.Module, To: p.To, Reason: p.Reason})
 	facts = append(facts, decision.Record(commands.AssignmentRef(p.To, p.Module), events.AssignmentMovedIn{Told: told, From: p.Node})...)
 	return append(append(facts, pulled...), left...), nil

@@ -44,12 +44,16 @@ func (s State) say(status Status, t events.Told, sequence uint64, bytes int) Sta
 	r := running(t.Reference, t.Build, t.Commit)
 	r.Rollout = t.Rollout
 	x := extra{requiredBy: t.RequiredBy, provisioning: t.Provisioning, inputs: t.Inputs, outputs: s.Outputs()}
+	if status == Pending {
+		x.inputs = gone(s.inputs()) // the node is told nothing
+	}
 	return State{Status: status, Told: sequence, ToldBytes: uint32(bytes), SeenBytes: s.SeenBytes, run: unique.Make(r), extra: x.orNone()}
 }
 
-// end keeps no more than that there was something, and which rollout ended it: the record keeps what it was.
+// end keeps no more than that there was something, which rollout ended it, and what the node may have been handed: the record keeps what it was.
 func (s State) end(rollout string, sequence uint64) State {
-	s = State{Status: Ended, Told: sequence, ToldBytes: s.ToldBytes, SeenBytes: s.SeenBytes}
+	x := extra{inputs: gone(s.inputs())}
+	s = State{Status: Ended, Told: sequence, ToldBytes: s.ToldBytes, SeenBytes: s.SeenBytes, extra: x.orNone()}
 	if rollout != "" {
 		s.run = unique.Make(Run{Rollout: rollout})
 	}
@@ -63,7 +67,10 @@ func (s State) see(report commands.Observe, said Report, bytes int) State {
 		return s
 	}
 	s.report = said
-	if said == Applied {
+	switch {
+	case s.Status == Ended && said == Removed:
+		s.extra = nil
+	case said == Applied:
 		x := extra{}
 		if s.extra != nil {
 			x = *s.extra

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	"catenary/commands"
@@ -16,16 +15,11 @@ import (
 // requires on the node, and by those that it was handed something of before. It refuses what is too much.
 func handed(w World, n events.StepName, waits []events.WaitFor) ([]events.Handed, error) {
 	before := w.Assignment(n.Node, n.Module).inputs()
-	var list []events.Handed
+	var now []events.Handed
 	for _, from := range sources(w, n, waits, before) {
-		last := of(before, from)
-		h := events.Handed{StepName: from, Values: w.Assignment(from.Node, from.Module).Outputs()}
-		h.Changed = changed(last, h.Values)
-		if len(h.Values) == 0 && len(h.Changed) == 0 {
-			continue
-		}
-		list = append(list, h)
+		now = append(now, events.Handed{StepName: from, Values: w.Assignment(from.Node, from.Module).Outputs()})
 	}
+	list := pass(before, now)
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -35,6 +29,22 @@ func handed(w World, n events.StepName, waits []events.WaitFor) ([]events.Handed
 			"let what it waits for hand on less: keep what is large elsewhere and hand on where it is")
 	}
 	return list, err
+}
+
+// pass gives the values that are handed on now, to a node that may have those before.
+func pass(before, now []events.Handed) []events.Handed {
+	var names []events.StepName
+	for _, h := range slices.Concat(before, now) {
+		names = append(names, h.StepName)
+	}
+	var list []events.Handed
+	for _, from := range inOrder(names) {
+		h := events.Handed{StepName: from, Values: of(now, from).Values}
+		if h.Changed = changed(of(before, from), h.Values); len(h.Values) > 0 || len(h.Changed) > 0 {
+			list = append(list, h)
+		}
+	}
+	return list
 }
 
 // sources lists those that hand something on to a module on a node, in order.
@@ -47,8 +57,14 @@ func sources(w World, n events.StepName, waits []events.WaitFor, before []events
 		list = append(list, events.StepName{Node: n.Node, Module: r.module})
 	}
 	for _, h := range before {
-		list = append(list, h.StepName)
+		if len(h.Values) > 0 {
+			list = append(list, h.StepName)
+		}
 	}
+	return inOrder(list)
+}
+
+func inOrder(list []events.StepName) []events.StepName {
 	slices.SortFunc(list, func(a, b events.StepName) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Module, b.Module))
 	})
@@ -79,12 +95,12 @@ func changed(last events.Handed, values map[string]string) []string {
 	return slices.Compact(names)
 }
 
-// inputs gives what the node was handed with what it is told. Once it has brought that about, nothing of it has changed any more.
+// inputs gives what the node may have of what it was handed. Once it has brought about what it was told, nothing of that has changed any more.
 func (s State) inputs() []events.Handed {
-	if s.extra == nil || !s.Stands() {
+	if s.extra == nil {
 		return nil
 	}
-	if s.report == Silent || s.report == ApplyFailed {
+	if !s.Stands() || s.report == Silent || s.report == ApplyFailed {
 		return s.extra.inputs
 	}
 	var list []events.Handed
@@ -96,11 +112,11 @@ func (s State) inputs() []events.Handed {
 	return list
 }
 
-// allChanged gives inputs for a node that was never handed them.
-func allChanged(list []events.Handed) []events.Handed {
+// gone gives what is left of inputs when a module is not to run any more: as long as the node has not said that it does not, it may have any of them.
+func gone(list []events.Handed) []events.Handed {
 	list = slices.Clone(list)
-	for i := range list {
-		list[i].Changed = slices.Sorted(maps.Keys(list[i].Values))
+	for i, h := range list {
+		list[i] = events.Handed{StepName: h.StepName, Changed: changed(h, nil)}
 	}
 	return list
 }

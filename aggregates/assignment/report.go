@@ -39,10 +39,13 @@ func (s State) Reported(rollout string) Report {
 
 // about says whether a report is about what the node was last told.
 func (s State) about(seen events.Seen) bool {
-	if !s.hasRun() || seen.Source != 0 && seen.Source < s.Told {
+	if s.Status == None || seen.Source != 0 && seen.Source < s.Told {
 		return false
 	}
-	run := s.run.Value()
+	var run Run
+	if s.hasRun() {
+		run = s.run.Value()
+	}
 	if seen.Rollout != run.Rollout {
 		return false
 	}

@@ -50,7 +50,8 @@ type Run struct {
 type extra struct {
 	requiredBy   []string
 	provisioning events.Raw
-	// inputs are what the node was handed with what it was told, outputs what it last reported to hand on.
+	// inputs are what the node was handed with what it was told, or what it may have of that when nothing stands; outputs what it last reported to
+	// hand on.
 	inputs  []events.Handed
 	outputs map[string]string
 }

@@ -35,6 +35,8 @@ type unit struct {
 	told told
 	// well says that it runs what was told, and that this was reported.
 	well bool
+	// brought is how often it has brought about what it was told.
+	brought int
 }
 
 func newAgent(s *simulation, n fleetNode) *agent {
@@ -123,6 +125,9 @@ func (a *agent) try(u *unit) {
 		}
 	}
 	u.well = true
+	u.brought++
+	ran := a.history.Ran
+	a.history.Ran = append(ran, toldOf(u, a.now))
 	outcome := commands.OutcomeApplied
 	if u.told.version == nil {
 		outcome = commands.OutcomeRemoved
@@ -171,9 +176,25 @@ func seen(u *unit) events.Seen {
 	return s
 }
 
+// handsOn is what a module hands on to those that wait for it or require it: mostly the same, at times another value, one more, or none.
+func (u *unit) handsOn() map[string]string {
+	switch n := u.told.source + uint64(u.brought); n % 5 {
+	case 0:
+		return nil
+	case 1:
+		return map[string]string{"port": "2", "path": "/"}
+	case 2:
+		return map[string]string{"port": "2"}
+	}
+	return map[string]string{"port": "1"}
+}
+
 // report reports, and sometimes again when nobody wants to know any more.
 func (a *agent) report(u *unit, outcome string) {
 	o := commands.Observe{Seen: seen(u), Outcome: outcome}
+	if outcome == commands.OutcomeApplied {
+		o.Outputs = u.handsOn()
+	}
 	saw := a.now
 	a.say(u, o, saw, reports)
 	if !a.quiet && a.percent(15) {
@@ -194,6 +215,7 @@ func (a *agent) say(u *unit, o commands.Observe, saw time.Time, times int) {
 // lie reports what is not so: about another rollout, another build, or an earlier instruction.
 func (a *agent) lie(u *unit) {
 	o := commands.Observe{Seen: seen(u), Outcome: commands.OutcomeApplied}
+	o.Outputs = map[string]string{"port": "a lie"}
 	switch a.IntN(4) {
 	case 0:
 		o.Rollout = "r99"

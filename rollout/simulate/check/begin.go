@@ -38,7 +38,7 @@ func (j *judge) begun(e es.Event, r *rollout, f events.RolloutStepBegun) {
 	j.limited(e, r, t)
 	j.allowed(e, r, s)
 	j.refreshed(r, s, f)
-	j.tellsAsPlanned(r, s)
+	j.tellsAsPlanned(r, s, f)
 }
 
 // standing demands that what stands is what the plan was made on, or what an earlier try of this rollout has told.

@@ -51,6 +51,7 @@ func (j *judge) stepEnded(e es.Event, r *rollout, f events.RolloutStepEnded) {
 		j.say("retry", "%s of rollout %s is tried again after %d tries that failed, and tier %s allows %d", s.StepName, r.id, s.spent+1, t.Name, t.Retry)
 	}
 	j.notifies(r, s, f)
+	j.handsOn(r, f)
 }
 
 // policy says whether a policy of the tier lets a step that has not begun end so.

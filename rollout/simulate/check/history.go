@@ -14,8 +14,8 @@ type History struct {
 	Events []es.Event
 	// Fences holds the fence of each command that carried one, by its id.
 	Fences map[string]uint64
-	// Told is what reached nodes, in order.
-	Told []Told
+	// Told is what reached nodes, Ran what they have brought about of that, both in order.
+	Told, Ran []Told
 	// Engines names the actors that walk rollouts.
 	Engines map[string]bool
 	// Lease is how long the engine's lease holds without renewal; zero where holders die all the time.
@@ -98,6 +98,7 @@ func All(h History) []Violation {
 		c.settled()
 	}
 	c.told()
+	c.ran()
 	c.ended()
 	return c.found
 }
@@ -129,6 +130,7 @@ func (j *judge) judge(e es.Event) {
 		j.taken(e, f)
 	case events.AssignmentAssigned:
 		j.assigned(e, f.Node, f.Module, f.Rollout)
+		j.handed(f.Told)
 	case events.AssignmentEnded:
 		j.assigned(e, f.Node, f.Module, f.Rollout)
 	case events.RolloutPlanning:

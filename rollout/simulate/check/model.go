@@ -15,6 +15,7 @@ type model struct {
 	places map[events.StepName]*place
 	// past holds all that was told of each place, in order.
 	past    map[events.StepName][]standing
+	hands   map[events.StepName]*hands
 	nodes   map[string]*node
 	modules map[string]*module
 	freezes map[string]*freeze
@@ -111,7 +112,8 @@ type freeze struct {
 
 func newModel() *model {
 	return &model{
-		rollouts: map[string]*rollout{}, places: map[events.StepName]*place{}, past: map[events.StepName][]standing{}, nodes: map[string]*node{},
+		rollouts: map[string]*rollout{}, places: map[events.StepName]*place{}, past: map[events.StepName][]standing{}, hands: map[events.StepName]*hands{},
+		nodes:   map[string]*node{},
 		modules: map[string]*module{}, freezes: map[string]*freeze{}, vetoed: map[string]bool{}, commands: map[string]uint64{}, releases: newReleases(),
 	}
 }
@@ -191,8 +193,9 @@ func (m *model) assignment(e es.Event, fact events.Assignment) {
 	version := func(t events.Told) *events.Version {
 		return &events.Version{Reference: t.Reference, Build: t.Build, Commit: t.Commit}
 	}
+	m.hand(fact)
 	see := func(s events.Seen, said string) {
-		if p := m.place(events.StepName{Node: s.Node, Module: s.Module}); p.about(s) {
+		if p := m.place(events.StepName{Node: s.Node, Module: s.Module}); p.rollout != "" && p.about(s) {
 			p.said = said
 		}
 	}
@@ -234,7 +237,7 @@ const (
 
 // about says whether a report is about what the node was last told: its rollout, its build, and no instruction before it.
 func (p *place) about(s events.Seen) bool {
-	if p.rollout == "" || s.Rollout != p.rollout || s.Source != 0 && s.Source < p.source {
+	if s.Rollout != p.rollout || s.Source != 0 && s.Source < p.source {
 		return false
 	}
 	if p.stands == nil {

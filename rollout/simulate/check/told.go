@@ -1,6 +1,8 @@
 package check
 
 import (
+	"reflect"
+
 	"catenary/es"
 	"catenary/events"
 )
@@ -34,7 +36,7 @@ func tells(e es.Event) (n events.StepName, v *events.Version, rollout string, ok
 }
 
 // tellsAsPlanned demands that a begin and what its node is told are one append, and say the same.
-func (j *judge) tellsAsPlanned(r *rollout, s *step) {
+func (j *judge) tellsAsPlanned(r *rollout, s *step, f events.RolloutStepBegun) {
 	next, ok := j.inAppend(1)
 	n, v, rollout, is := tells(next)
 	switch {
@@ -44,6 +46,8 @@ func (j *judge) tellsAsPlanned(r *rollout, s *step) {
 		j.say("begin-tells", "%s of rollout %s begins, and its node is told on behalf of %q", s.StepName, r.id, rollout)
 	case !same(v, s.After):
 		j.say("told-as-planned", "%s of rollout %s is told %s, and planned is %s", s.StepName, r.id, say(v), say(s.After))
+	case !reflect.DeepEqual(f.Inputs, inputs(next)):
+		j.say("begin-tells", "%s of rollout %s begins with %v, and its node is handed %v", s.StepName, r.id, f.Inputs, inputs(next))
 	}
 }
 
