@@ -147,6 +147,25 @@ func bugs() []bug {
 		{name: "a merge is placed by what has failed", rules: []string{"merge-placed"}, parts: func() simulate.Parts {
 			return simulate.Parts{Walker: patched(patch{allFinishes: true})}
 		}},
+		{name: "nobody is told that a value has changed", rules: []string{"handed-unsaid"}, parts: func() simulate.Parts {
+			return simulate.Parts{Decide: handing(unsaid)}
+		}},
+		{name: "a value has not changed when the try before has failed", rules: []string{"handed", "handed-unsaid"}, parts: func() simulate.Parts {
+			return simulate.Parts{Decide: handing(sinceLast())}
+		}},
+		{name: "what was reported to hand on is lost", rules: []string{"handed"}, parts: func() simulate.Parts {
+			return simulate.Parts{Fold: instead(func(f events.AssignmentApplied) any { f.Outputs = nil; return f })}
+		}},
+		{name: "a lie is handed on", rules: []string{"handed", "outputs"}, parts: func() simulate.Parts {
+			lie := remembered(func(seen *events.Seen, rollout string) { seen.Rollout = rollout })
+			return simulate.Parts{Fold: func(e es.Event) es.Event {
+				if _, is := e.Data.(events.AssignmentApplied); is {
+					return lie(e)
+				}
+				lie(e)
+				return e
+			}}
+		}},
 		{name: "an engine plans for a track by hand", rules: []string{"track-manual"}, parts: func() simulate.Parts {
 			return simulate.Parts{Track: func(t chain.Track, f plan.TrackFacts) (chain.Track, plan.TrackFacts) {
 				t.On = events.OnPublication

@@ -250,3 +250,49 @@ func outlasting(w *aggregates.World, c es.Command) ([]es.KeyedEvent, error) {
 	}
 	return slices.DeleteFunc(facts, func(f es.KeyedEvent) bool { _, is := f.Data.(events.RolloutSuperseded); return is }), err
 }
+
+// handing decides as the world does, but hands other things on.
+func handing(other func(events.StepName, []events.Handed) []events.Handed) func(*aggregates.World, es.Command) ([]es.KeyedEvent, error) {
+	return func(w *aggregates.World, c es.Command) ([]es.KeyedEvent, error) {
+		facts, err := w.Decide(c)
+		var handed []events.Handed
+		for i := len(facts) - 1; i >= 0; i-- { // a begin comes before what its node is told
+			switch f := facts[i].Data.(type) {
+			case events.AssignmentAssigned:
+				handed = other(events.StepName{Node: f.Node, Module: f.Module}, slices.Clone(f.Inputs))
+				f.Inputs = handed
+				facts[i].Data = f
+			case events.RolloutStepBegun:
+				f.Inputs = handed
+				facts[i].Data = f
+			}
+		}
+		return facts, err
+	}
+}
+
+// unsaid hands values on, and does not say which have changed.
+func unsaid(_ events.StepName, list []events.Handed) []events.Handed {
+	for i := range list {
+		list[i].Changed = nil
+	}
+	return list
+}
+
+// sinceLast says what has changed since a node was last told something, whether it has done that or not.
+func sinceLast() func(events.StepName, []events.Handed) []events.Handed {
+	last := map[events.StepName]map[events.StepName]map[string]string{}
+	return func(n events.StepName, list []events.Handed) []events.Handed {
+		had := last[n]
+		last[n] = map[events.StepName]map[string]string{}
+		for i, h := range list {
+			last[n][h.StepName] = h.Values
+			list[i].Changed = slices.DeleteFunc(slices.Clone(h.Changed), func(name string) bool {
+				before, was := had[h.StepName][name]
+				now, is := h.Values[name]
+				return was == is && before == now
+			})
+		}
+		return list
+	}
+}
