@@ -154,7 +154,7 @@ func (e *engine) catchUp() {
 	case !e.leads():
 		e.plans = nil
 	}
-	if e.config.Anew && moved && led && e.leads() {
+	if e.config.Anew && moved && led && e.leads() && e.mayCut() {
 		e.anew()
 		return
 	}
@@ -302,6 +302,19 @@ func (e *engine) miss(a *agent) {
 		e.walker.SetAway(a.name, a.since)
 		e.look()
 	}
+}
+
+// mostCut is how many plans are cut short where engines die all the time: each next one gives half a plan up and begins anew, and would never come
+// to the end of one.
+const mostCut = 3
+
+// mayCut says whether the engine may die now, and counts the plans that this leaves half written.
+func (e *engine) mayCut() bool {
+	if e.plans == nil || !e.plans.writing {
+		return true
+	}
+	e.cut++
+	return e.cut <= mostCut
 }
 
 // anew lets the engine die, whatever it has asked for, and another one go on, which has to be the same.

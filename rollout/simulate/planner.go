@@ -34,9 +34,10 @@ type planner struct {
 	closed, settled map[string]bool
 	held            map[string]time.Time
 	// looked is the last event that a track was found to wait at: it waits as long as nothing happens and no freeze comes or goes.
-	looked  map[string]int
-	serving bool
-	failed  time.Duration
+	looked map[string]int
+	// writing says that a plan is written down to a part.
+	serving, writing bool
+	failed           time.Duration
 }
 
 // plansFrom lets the engine plan from now on, with nothing but the events.
@@ -210,7 +211,9 @@ func (p *planner) release(placed []chain.Merge) {
 
 // record writes a plan down.
 func (p *planner) record(made plan.TrackPlan, closed func()) {
+	p.writing = true
 	p.write(made, func(payload es.Payload, then func(bool)) { p.done(p.command(payload), then, "not-waiting") }, func(ok bool) {
+		p.writing = false
 		if !ok {
 			p.again()
 			return

@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	seeds = flag.Uint64("seeds", 600, "how many seeds to run")
+	seeds = flag.Uint64("seeds", 3000, "how many seeds to run")
 	from  = flag.Uint64("from", 1, "the first seed")
 	keep  = flag.String("keep", "", "the places of the incidents that are done, as in 0,3,5; all of them if empty")
 )

@@ -46,9 +46,9 @@ type simulation struct {
 	// storm is until when the bus is bad; quiet says that there are no faults any more.
 	storm time.Time
 	quiet bool
-	// sent, made and merged count commands, plans and merges.
-	sent, made, merged int
-	err                error
+	// sent, made, merged and cut count commands, plans, merges, and plans that an engine has died over.
+	sent, made, merged, cut int
+	err                     error
 }
 
 // Do makes a history. It gives errors for faults of what is run that are no matter of a history, such as an event that can't be folded.
