@@ -114,7 +114,7 @@ func (p *planner) run(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			wait := pace.NextBackOff()
+			wait := min(lastPlanRetry, max(firstPlanRetry, pace.NextBackOff())) // its waits are longer or shorter by half, by chance
 			p.log.Warn("can't plan, trying again", "after", wait.Round(time.Millisecond), "error", err)
 			pause(ctx, wait)
 			s = left

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -299,6 +300,36 @@ func TestRevert(t *testing.T) {
 	}
 	if len(p.LeftOut) != 1 || p.LeftOut[0].Reason != plan.LeftMovedOn || p.LeftOut[0].Node != "n2" {
 		t.Errorf("left out: %+v", p.LeftOut)
+	}
+}
+
+// TestTheWayBackIsStraight demands that nothing holds a way back but the time and the tries that a step has: no tier after tier, no gate, no bake time, no
+// approval, no limit, and no node that fails.
+func TestTheWayBackIsStraight(t *testing.T) {
+	t.Parallel()
+	r1, r2 := pkg("shop", "r1"), pkg("shop", "r2")
+	told := func(node string) chain.Step {
+		return chain.Step{Node: node, Module: "shop", Before: &r1, After: &r2, Sent: noon, Outcome: events.StepDone}
+	}
+	waits, refreshed := told("n3"), told("n4")
+	waits.Sent, waits.Outcome, refreshed.Refresh = time.Time{}, "", true
+	whole := chain.WholeRollout{Rollout: chain.Rollout{ID: "r", State: chain.RolloutFailed}, All: []chain.Step{told("n1"), told("n2"), waits, refreshed}}
+	for i, timeout := range []string{"5m", "90s", ""} {
+		whole.Tiers = append(whole.Tiers, chain.TierNodes{Tier: chain.Tier{Name: fmt.Sprint(i), Policy: chain.Policy{
+			Timeout: timeout, Retry: i, Gate: events.GateHealthy, Bake: "1h", Approval: true, Delay: "1h", Concurrency: "1", PerMinute: 1, Semaphores: []string{"db:1"},
+		}}})
+	}
+	undo, strategy, err := plan.Undone(whole)
+	want := events.Strategy{Description: "the way back from rollout r", Tiers: []events.Tier{{Name: "back", FailureBudget: events.PercentOf(100), Timeout: "5m", Retry: 2}}}
+	if err != nil || !reflect.DeepEqual(strategy, want) {
+		t.Errorf("the way back is %+v, %v, want %+v", strategy, err, want)
+	}
+	if diff := cmp.Diff([]chain.Changed{{Node: "n1", Module: "shop", Before: &r1, After: &r2}, {Node: "n2", Module: "shop", Before: &r1, After: &r2}}, undo); diff != "" {
+		t.Errorf("taken back (-want +got):\n%s", diff)
+	}
+	whole.All = []chain.Step{waits, refreshed}
+	if _, _, err := plan.Undone(whole); !errors.Is(err, plan.ErrNothingChanged) {
+		t.Errorf("where nothing was told: %v", err)
 	}
 }
 
