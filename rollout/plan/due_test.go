@@ -151,6 +151,7 @@ func TestATrackLeavesWhatWasLeft(t *testing.T) {
 		after := pkg("shop", version)
 		return chain.Step{Node: node, Module: "shop", After: &after, Outcome: outcome}
 	}
+	refresh := func(s chain.Step) chain.Step { s.Refresh = true; return s }
 	for name, c := range map[string]struct {
 		// last is what the rollout before did of n1 and n2, which are at r1 yet.
 		last     []chain.Step
@@ -163,6 +164,7 @@ func TestATrackLeavesWhatWasLeft(t *testing.T) {
 		"somebody asks":                {last: []chain.Step{step("n1", "r2", events.StepSkipped), step("n2", "r2", events.StepFailed)}, byPerson: true, steps: 2},
 		"one of them is new":           {last: []chain.Step{step("n1", "r2", events.StepSkipped)}, steps: 2},
 		"one was done, and is back":    {last: []chain.Step{step("n1", "r2", events.StepSkipped), step("n2", "r2", events.StepDone)}, steps: 2},
+		"both were not told anew":      {last: []chain.Step{refresh(step("n1", "r2", events.StepSkipped)), refresh(step("n2", "r2", events.StepSkipped))}, steps: 2},
 		"another version was left out": {last: []chain.Step{step("n1", "r3", events.StepSkipped), step("n2", "r3", events.StepSkipped)}, steps: 2},
 	} {
 		facts := fleet()

@@ -131,7 +131,9 @@ func Carry(f Facts, t chain.Track, due Due, before chain.WholeRollout, strategy 
 func leftBy(before chain.WholeRollout, steps []events.PlannedStep) bool {
 	left := map[Change]bool{}
 	for _, s := range before.All {
-		left[Change{StepName: events.StepName{Node: s.Node, Module: s.Module}, To: to(s.After)}] = s.Outcome != events.StepDone
+		if !s.Refresh { // one that was not told anew may have stood at something else since
+			left[Change{StepName: events.StepName{Node: s.Node, Module: s.Module}, To: to(s.After)}] = s.Outcome != events.StepDone
+		}
 	}
 	return !slices.ContainsFunc(steps, func(s events.PlannedStep) bool {
 		return !s.Refresh && !left[Change{StepName: s.StepName, To: to(s.After)}]

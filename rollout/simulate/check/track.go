@@ -73,14 +73,20 @@ func (j *judge) carried(e es.Event) {
 	}
 }
 
-// leaves demands that what an engine plans for a track is not just what the track's last rollout has left: that would be left again.
+// leaves demands that what an engine plans for a track is not just what the track's last rollout has left, of what that has carried: that would be
+// left again.
 func (j *judge) leaves(r *rollout) {
 	last := j.last(r.head.Track)
 	if last == nil {
 		return
 	}
+	for _, t := range r.head.Targets {
+		if !slices.ContainsFunc(last.head.Targets, func(o events.Target) bool { return o.Module == t.Module && o.Version.Same(t.Version) }) {
+			return
+		}
+	}
 	for _, s := range r.steps {
-		if was := last.step(s.StepName); !s.Refresh && (was.Tier == "" || was.phase == events.StepDone || !same(was.After, s.After)) {
+		if was := last.step(s.StepName); !s.Refresh && (was.Tier == "" || was.Refresh || was.phase == events.StepDone || !same(was.After, s.After)) {
 			return
 		}
 	}
