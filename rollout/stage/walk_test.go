@@ -247,6 +247,18 @@ func TestPolicies(t *testing.T) {
 			p.settle()
 			p.pending("n2")
 		},
+		"right already, for many rollouts at once": func(p play) {
+			for _, id := range []string{"r", "r2", "r3", "r4"} {
+				p.start(id, all+`}]}`, each("all", "web", "n1")...)
+			}
+			p.settle()
+			p.report("web", commands.OutcomeApplied, "n1")
+			for _, id := range []string{"r", "r2", "r3", "r4"} {
+				if _, finished := p.last(id).(events.RolloutFinished); !finished {
+					p.Errorf("rollout %s is left at %+v", id, p.last(id))
+				}
+			}
+		},
 		"away: wait": func(p play) {
 			p.Walk.SetAway("n1", noon.Add(-time.Hour))
 			p.start("r", `{"tiers":[{"name":"a"},{"name":"b"}]}`, append(each("a", "web", "n1", "n2"), each("b", "web", "n3")...)...)

@@ -37,7 +37,8 @@ func (s *State) askStep(r *rollout, st *step, payload es.Payload, begins bool) A
 	return a
 }
 
-// free takes a step's command as answered, and gives back what a begin has taken.
+// free takes a step's command as answered, and gives back what a begin has taken. Who waits for that is looked at again: another rollout's step
+// at the same place, and whoever waits for a semaphore.
 func (s *State) free(r *rollout, st *step) {
 	if st.asked.number == 0 {
 		return
@@ -45,6 +46,9 @@ func (s *State) free(r *rollout, st *step) {
 	if st.asked.begins {
 		st.tier.asking--
 		s.take(st.tier, -1)
+		for _, o := range st.place.steps {
+			o.rollout.dirty = true
+		}
 		if len(st.tier.semaphores) > 0 && st.phase != pending {
 			s.touchAll()
 		}
@@ -80,9 +84,7 @@ func (s *State) Answered(a Action, answer es.Answer, err error, now time.Time) {
 		if st, ok := r.steps[a.Step]; ok && s.over(a, st.asked, &st.hindrance, answer, err, now) {
 			s.free(r, st)
 			r.back(st)
-			for _, o := range st.place.steps {
-				o.rollout.dirty = true
-			}
+			r.dirty = true
 		}
 	}
 }
