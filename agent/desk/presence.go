@@ -23,11 +23,11 @@ const (
 )
 
 const (
-	// missed is how many check-ins may be missing before a node counts as off.
-	missed = 3
-	// shortestEvery and longestEvery bound what an agent may announce.
-	shortestEvery = 100 * time.Millisecond
-	longestEvery  = 5 * time.Minute
+	// Missed is how many check-ins may be missing before a node counts as off.
+	Missed = 3
+	// ShortestEvery and LongestEvery bound what an agent may announce.
+	ShortestEvery = 100 * time.Millisecond
+	LongestEvery  = 5 * time.Minute
 )
 
 // Node is how a node is, as far as its agent has said.
@@ -94,12 +94,12 @@ func (p *Presence) Hear(c agent.CheckIn) {
 		}
 		v.former = v.run
 	}
-	v.at, v.run, v.version, v.every, v.status = now, c.Run, c.Version, min(max(c.Every, shortestEvery), longestEvery), c.Status
+	v.at, v.run, v.version, v.every, v.status = now, c.Run, c.Version, min(max(c.Every, ShortestEvery), LongestEvery), c.Status
 }
 
 // rivals says whether a run spoke up lately after another one had: one that took the place of another is heard alone from then on.
 func (v *voice) rivals(now time.Time) bool {
-	return !v.rivalled.IsZero() && now.Sub(v.rivalled) <= missed*v.every
+	return !v.rivalled.IsZero() && now.Sub(v.rivalled) <= Missed*v.every
 }
 
 // of gives how a node is, beside what the index knows of it.
@@ -113,9 +113,9 @@ func (p *Presence) of(n Node) Node {
 		n.Never, n.Heard, n.Version, n.Status, n.Rivals = false, v.at.UTC(), v.version, &status, v.rivals(now)
 	}
 	switch {
-	case v != nil && now.Sub(v.at) <= missed*v.every:
+	case v != nil && now.Sub(v.at) <= Missed*v.every:
 		n.State = On
-	case v != nil, now.Sub(p.since) > missed*agent.DefaultEvery:
+	case v != nil, now.Sub(p.since) > Missed*agent.DefaultEvery:
 		n.State = Off
 	default:
 		n.State = Unsure

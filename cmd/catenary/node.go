@@ -25,7 +25,7 @@ What nodes are told, and what they reported, is in the chain: see get nodes and 
 
 func (a *app) nodeCommand() *cobra.Command {
 	return group(&cobra.Command{Use: "node", Short: "See how nodes are", Long: nodeHelp, GroupID: groupRead},
-		a.nodeListCommand(), a.nodeShowCommand(), a.nodeWaitCommand())
+		a.nodeListCommand(), a.nodeShowCommand(), a.nodeWaitCommand(), a.nodeCheckInCommand())
 }
 
 func nodeColumns() []string {

@@ -40,6 +40,15 @@ func TestNodes(t *testing.T) {
 	if late.code != exitTimedOut || !strings.Contains(late.err, "n5") || strings.Contains(late.err, "store-1") {
 		t.Errorf("with a node off it ends with %d:\n%s", late.code, late.err)
 	}
+	// Who plays a node without an agent says himself that it is there.
+	c.ok("node", "check-in", "n5", "store-1", "--every", "5m")
+	if n := read[desk.Node](c, "node", "show", "n5"); n.State != desk.On || n.Converged || n.Rivals {
+		t.Errorf("checked in by hand, n5 is %+v", n)
+	}
+	for node, code := range map[string]int{"stroe-1": exitNotFound, "edge-1": exitRefused, "": exitUsage} {
+		c.must(code, "node", "check-in", node)
+	}
+	c.must(exitUsage, "node", "check-in", "n5", "--every", "6m")
 	if nowhere := c.call("node", "show", "stroe-1"); nowhere.code != exitNotFound || !strings.Contains(nowhere.err, "store-1") {
 		t.Errorf("a node that is not there: %d\n%s", nowhere.code, nowhere.err)
 	}
