@@ -1,8 +1,10 @@
 package strategy
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,12 +47,19 @@ func Read(file string, text []byte) (events.Strategy, error) {
 	if len(text) > MaxFileBytes {
 		return fail(0, "", "it has %d bytes: the limit is %d", len(text), MaxFileBytes)
 	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil {
+	var doc, more yaml.Node
+	documents := yaml.NewDecoder(bytes.NewReader(text))
+	switch err := documents.Decode(&doc); {
+	case errors.Is(err, io.EOF) || err == nil && len(doc.Content) == 0:
+		return fail(0, "", "it is empty: see catenary strategy schema")
+	case err != nil:
 		return fail(0, "", "it is not YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
-	if len(doc.Content) == 0 {
-		return fail(0, "", "it is empty: see catenary strategy schema")
+	switch err := documents.Decode(&more); {
+	case err == nil:
+		return fail(more.Line, "", "another document begins: a file holds one strategy")
+	case !errors.Is(err, io.EOF):
+		return fail(0, "", "it is not YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	r := reader{lines: map[string]int{}}
 	value, err := r.value(doc.Content[0], nil)
@@ -84,7 +93,25 @@ func Read(file string, text []byte) (events.Strategy, error) {
 	case err != nil:
 		return fail(0, "", "%s", err)
 	}
+	if at, id, twice := heldTwice(s); twice {
+		return fail(r.line(pathOf(at)), at, "semaphore %q is named twice: a step holds it once", id)
+	}
 	return s, nil
+}
+
+// heldTwice finds a semaphore that a tier names twice. The record may have such strategies; the smaller count holds there.
+func heldTwice(s events.Strategy) (at, id string, twice bool) {
+	for i, t := range s.Tiers {
+		seen := map[string]bool{}
+		for j, text := range t.Semaphores {
+			id, _, err := events.ParseSemaphore(text)
+			if err == nil && seen[id] {
+				return fmt.Sprintf("tiers[%d].semaphores[%d]", i, j), id, true
+			}
+			seen[id] = true
+		}
+	}
+	return "", "", false
 }
 
 // reader makes JSON values of YAML nodes, and keeps in which line each stands.

@@ -3,6 +3,8 @@ package strategy
 import (
 	"bytes"
 	_ "embed"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/errors"
@@ -10,6 +12,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"catenary/events"
 )
 
 //go:embed strategy.schema.json
@@ -51,12 +55,24 @@ func misfit(err error) (at []string, why string, ok bool) {
 		}
 		invalid = deepest
 	}
-	if unknown, extra := invalid.ErrorKind.(*kind.AdditionalProperties); extra {
-		return append(append([]string{}, invalid.InstanceLocation...), unknown.Properties[0]), "there is no such field", true
+	at = invalid.InstanceLocation
+	switch k := invalid.ErrorKind.(type) {
+	case *kind.AdditionalProperties:
+		return append(slices.Clone(at), k.Properties[0]), "there is no such field", true
+	case *kind.OneOf:
+		return at, "it is neither a number nor a part such as 25%", true
+	case *kind.Pattern:
+		if _, _, err := events.ParseSemaphore(k.Got); err != nil && slices.Contains(at, "semaphores") {
+			return at, err.Error(), true
+		}
+		return at, fmt.Sprintf("%.64q is not a span of time: write it like 30s, 5m or 1h30m", k.Got), true
+	case *kind.Type:
+		switch {
+		case slices.Contains(k.Want, "boolean"):
+			return at, "it is neither true nor false", true
+		case slices.Contains(k.Want, "integer"):
+			return at, "it is not a whole number", true
+		}
 	}
-	if _, either := invalid.ErrorKind.(*kind.OneOf); either {
-		return invalid.InstanceLocation, "it is neither a number nor a part such as 25%", true
-	}
-	why = strings.ReplaceAll(invalid.ErrorKind.LocalizedString(message.NewPrinter(language.English)), "'", `"`)
-	return invalid.InstanceLocation, why, true
+	return at, strings.ReplaceAll(invalid.ErrorKind.LocalizedString(message.NewPrinter(language.English)), "'", `"`), true
 }
