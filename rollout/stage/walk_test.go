@@ -185,6 +185,13 @@ func TestPolicies(t *testing.T) {
 			p.report("web", commands.OutcomeApplied, "n3")
 			p.pending("n4", "n5")
 		},
+		"semaphore that a tier names twice": func(p play) {
+			p.start("r", all+`,"semaphores":["db:3","db:2",":3",":3"]}]}`, each("all", "web", "n1", "n2", "n3")...)
+			p.settle()
+			p.pending("n1", "n2")
+			p.report("web", commands.OutcomeApplied, "n1", "n2")
+			p.pending("n3")
+		},
 		"limit": func(p play) {
 			p.start("r", all+`,"timeout":"2h","limit":{"per-minute":2,"burst":2}}]}`, each("all", "web", names(6)...)...)
 			p.settle()

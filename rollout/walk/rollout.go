@@ -154,7 +154,9 @@ func newTier(place int, t events.Tier) *tier {
 			n.semaphores = append(n.semaphores, semaphore{id: id, count: count})
 		}
 	}
-	slices.SortFunc(n.semaphores, func(a, b semaphore) int { return cmp.Compare(a.id, b.id) })
+	// One that is named twice is held once, and the smaller count holds.
+	slices.SortFunc(n.semaphores, func(a, b semaphore) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.count, b.count)) })
+	n.semaphores = slices.CompactFunc(n.semaphores, func(a, b semaphore) bool { return a.id == b.id })
 	if t.Limit != nil {
 		n.limiter = rate.NewLimiter(rate.Limit(float64(t.Limit.PerMinute)/time.Minute.Seconds()), max(1, t.Limit.Burst))
 	}
