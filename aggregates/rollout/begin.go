@@ -120,5 +120,5 @@ func frozen(w World, n events.StepName, now time.Time) error {
 }
 
 func unknownStep(id string, n events.StepName) error {
-	return es.Refuse(CodeUnknownStep, fmt.Sprintf("rollout %s has no open step for %s", id, n), "see catenary rollout show "+id)
+	return es.Refuse(CodeUnknownStep, fmt.Sprintf("rollout %s has no open step for %s", id, n), "catenary rollout show says which there are")
 }

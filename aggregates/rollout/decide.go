@@ -159,7 +159,7 @@ func supersede(w World, c es.Command, p commands.SupersedeRollout) ([]es.KeyedEv
 }
 
 func unknownTier(id, tier string) error {
-	return es.Refuse(CodeUnknownTier, fmt.Sprintf("rollout %s has no tier %s", id, tier), "see catenary rollout show "+id)
+	return es.Refuse(CodeUnknownTier, fmt.Sprintf("rollout %s has no tier %s", id, tier), "catenary rollout show says which there are")
 }
 
 // wait gives a refusal that says when to try again.

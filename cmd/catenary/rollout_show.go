@@ -235,7 +235,11 @@ func (a *app) showRollout(s *session, whole chain.WholeRollout) error {
 				t.linef("    and %d more", tier.Counts.Steps-mostShown)
 				break
 			}
-			t.linef("    %s %s: %s: %s", step.Node, step.Module, fromTo(step.Before, step.After, step.Refresh), stepState(step, s.zone))
+			state := stepState(step, s.zone)
+			if !whole.Stands() && step.State() == events.StepWaiting {
+				state = "not begun"
+			}
+			t.linef("    %s %s: %s: %s", step.Node, step.Module, fromTo(step.Before, step.After, step.Refresh), state)
 			t.handed(step)
 		}
 	}

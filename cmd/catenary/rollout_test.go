@@ -71,6 +71,14 @@ func rolloutByHand(t *testing.T, c caller) {
 	if found := read[chain.Track](c, "get", "track", "rolls"); found.Strategy != "two" {
 		t.Errorf("the track is %+v", found)
 	}
+	// What is over says of nothing that its turn comes.
+	if found := c.ok("rollout", "why", "by hand", "-o", "json"); !strings.Contains(found.out, `"node":"rb","module":"roll","reason":"pending"`) ||
+		!strings.Contains(found.out, `"node":"rc","module":"roll","reason":"aborted"`) {
+		t.Errorf("why is\n%s", found.out)
+	}
+	if found := c.ok("rollout", "show", "by hand"); !strings.Contains(found.out, "rc roll: roll@1 → roll@2: not begun") {
+		t.Errorf("it is shown as\n%s", found.out)
+	}
 	if found := read[plan.Plan](c, "rollout", "plan", "--set", "roll=roll@2", "--track", "rolls", "--dry-run"); found.Head.Track != "rolls" || found.Head.StrategyName != "two" {
 		t.Errorf("for the track it is planned as %+v", found.Head)
 	}

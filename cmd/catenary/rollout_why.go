@@ -152,12 +152,34 @@ func standstillOf(b walk.Blocked) standstill {
 	return standstill{Tier: b.Tier, Node: b.Node, Module: b.Module, Reason: b.Reason, WaitsFor: b.WaitsFor, Until: b.Until}
 }
 
-// ended lists the steps that have come to another end than done.
+// ended lists the steps that have come to another end than done, and of a final rollout those that never begin any more.
 func ended(whole chain.WholeRollout) []standstill {
 	var list []standstill
 	for _, s := range whole.All {
-		if !s.Stands() && s.Outcome != events.StepDone {
-			list = append(list, standstill{Tier: s.Tier, Node: s.Node, Module: s.Module, Reason: s.Outcome, WaitsFor: s.Reason})
+		w := standstill{Tier: s.Tier, Node: s.Node, Module: s.Module}
+		switch {
+		case s.Pending(), s.Outcome == events.StepDone && !s.Again:
+			continue
+		case !s.Stands():
+			w.Reason, w.WaitsFor = s.Outcome, s.Reason
+		case whole.Stands():
+			continue
+		default:
+			w.Reason, w.WaitsFor = whole.State, "nothing: it does not begin any more"
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+// pending lists the steps of which the node has not reported.
+func pending(whole chain.WholeRollout) []standstill {
+	var list []standstill
+	for _, s := range whole.All {
+		if s.Pending() {
+			list = append(list, standstill{
+				Tier: s.Tier, Node: s.Node, Module: s.Module, Reason: events.HoldPending, WaitsFor: "a report of the node that names rollout " + whole.ID,
+			})
 		}
 	}
 	return list
@@ -175,6 +197,9 @@ type standstill struct {
 
 // still lists what does not move: the rollout as a whole first, then each step that has no good end.
 func still(whole chain.WholeRollout) []standstill {
+	if !whole.Stands() {
+		return append(pending(whole), ended(whole)...)
+	}
 	list := ofTheWhole(whole)
 	held := map[events.StepName]chain.Hold{}
 	for _, h := range whole.Blocked {
