@@ -115,8 +115,8 @@ func (s Schedule) Holds(at time.Time) bool {
 	return s.days[today] && s.from <= minute || s.days[yesterday] && minute < s.to
 }
 
-// daysAhead is how many days a window that comes again is followed: in a week every stretch has come once.
-const daysAhead = 8
+// followed is for how long a window that comes again is followed: in a week every stretch has come once.
+const followed = 8 * 24 * time.Hour
 
 // Opens gives the first moment from then on that is outside. It gives none for a window without an end, and for one whose
 // stretches follow one another without a gap.
@@ -125,15 +125,32 @@ func (s Schedule) Opens(at time.Time) (time.Time, bool) {
 		return at, true
 	}
 	if s.recurring {
-		local := at.In(s.zone)
-		for day := range daysAhead + 1 {
-			end := time.Date(local.Year(), local.Month(), local.Day()+day, 0, s.to, 0, 0, s.zone)
-			if end.After(at) && !s.Holds(end) {
-				return end.UTC(), true
+		for next := s.turns(at); next.Before(at.Add(followed)); next = s.turns(next) {
+			if !s.Holds(next) {
+				return next.UTC(), true
 			}
 		}
 	}
 	return s.end, !s.end.IsZero()
+}
+
+// turns gives the next moment at which a stretch may end: when the clock on the wall comes to its end or is changed, or when the window ends.
+func (s Schedule) turns(at time.Time) time.Time {
+	local := at.In(s.zone)
+	sinceMidnight := time.Duration(local.Hour())*time.Hour + time.Duration(local.Minute())*time.Minute +
+		time.Duration(local.Second())*time.Second + time.Duration(local.Nanosecond())
+	wait := (time.Duration(s.to)*time.Minute - sinceMidnight) % (24 * time.Hour)
+	if wait <= 0 {
+		wait += 24 * time.Hour
+	}
+	next := at.Add(wait)
+	if _, changed := local.ZoneBounds(); !changed.IsZero() && changed.Before(next) {
+		next = changed
+	}
+	if s.end.After(at) && s.end.Before(next) {
+		next = s.end
+	}
+	return next
 }
 
 func windowTime(field, v string) (time.Time, error) {

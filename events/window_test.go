@@ -76,6 +76,53 @@ func TestWindowHolds(t *testing.T) {
 	}
 }
 
+// TestWindowOpens asks for the opening at moments about every change of the clocks in a year, and about an end of the window, and compares it with
+// the first moment that is not inside.
+func TestWindowOpens(t *testing.T) {
+	t.Parallel()
+	const grain = 10 * time.Minute
+	for _, zone := range []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Santiago", "UTC"} {
+		t.Run(zone, func(t *testing.T) {
+			t.Parallel()
+			place, err := time.LoadLocation(zone)
+			if err != nil {
+				t.Fatal(err)
+			}
+			about := []time.Time{time.Date(2026, 5, 3, 12, 0, 0, 0, time.UTC)}
+			for at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC); ; {
+				_, at = at.In(place).ZoneBounds()
+				if at.IsZero() || at.UTC().Year() > 2026 {
+					break
+				}
+				about = append(about, at.UTC())
+			}
+			for _, r := range []events.Recurring{
+				{From: "01:00", To: "02:30"}, {From: "02:10", To: "02:40"}, {From: "23:30", To: "00:30"}, {From: "22:00", To: "02:00"}, {From: "09:00", To: "03:00"},
+				{From: "00:00", To: "24:00"}, {From: "00:00", To: "24:00", Days: []string{"sun", "mon"}}, {From: "22:00", To: "02:30", Days: []string{"sat"}},
+			} {
+				for _, change := range about {
+					for _, end := range []string{"", change.Add(90 * time.Minute).Format(time.RFC3339)} {
+						r.Zone = zone
+						s, err := events.Window{End: end, Recurring: &r}.Schedule(time.LoadLocation)
+						if err != nil {
+							t.Fatal(err)
+						}
+						for at := change.Add(-26 * time.Hour); at.Before(change.Add(26 * time.Hour)); at = at.Add(grain) {
+							want := at
+							for s.Holds(want) && want.Before(at.AddDate(0, 0, 8)) {
+								want = want.Add(grain)
+							}
+							if got, ok := s.Opens(at); ok == s.Holds(want) || ok && !got.Equal(want) {
+								t.Fatalf("%+v until %q at %s: opens at %s (%v), want %s", r, end, at.In(place), got.In(place), ok, want.In(place))
+							}
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
 func TestScheduleSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
