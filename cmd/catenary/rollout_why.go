@@ -165,12 +165,15 @@ func ended(whole chain.WholeRollout) []standstill {
 		case whole.Stands():
 			continue
 		default:
-			w.Reason, w.WaitsFor = whole.State, "nothing: it does not begin any more"
+			w.Reason, w.WaitsFor = notBegun, "nothing: the rollout is "+whole.State
 		}
 		list = append(list, w)
 	}
 	return list
 }
+
+// notBegun is the reason of a step that never begins any more, since its rollout is final.
+const notBegun = "not-begun"
 
 // pending lists the steps of which the node has not reported.
 func pending(whole chain.WholeRollout) []standstill {
