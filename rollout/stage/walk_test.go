@@ -221,6 +221,14 @@ func TestPolicies(t *testing.T) {
 			p.wait(59 * time.Minute).pending()
 			p.wait(time.Minute).pending("n1")
 		},
+		"freeze that never opens": func(p play) {
+			p.do(commands.DeclareFreeze{Name: "always", Window: &events.Window{Recurring: &events.Recurring{From: "00:00", To: "24:00", Zone: "UTC"}}})
+			p.start("r", all+`}]}`, each("all", "web", "n1")...)
+			p.settle()
+			if b := p.reason("r", "n1", events.HoldFrozen); b.WaitsFor != "freeze always to be lifted" {
+				p.Errorf("it waits for %q", b.WaitsFor)
+			}
+		},
 		"freeze lifted": func(p play) {
 			p.do(commands.DeclareFreeze{Name: "all"})
 			p.start("r", all+`}]}`, each("all", "web", "n1")...)

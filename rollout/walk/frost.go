@@ -68,7 +68,7 @@ func (f frost) words() string {
 	switch {
 	case f.err != nil:
 		return fmt.Sprintf("freeze %s to be lifted: %v", f.name, f.err)
-	case f.window == nil:
+	case f.until.IsZero():
 		return fmt.Sprintf("freeze %s to be lifted", f.name)
 	case f.window.Recurring != nil:
 		return fmt.Sprintf("freeze %s to open, by the clock of %s", f.name, f.window.Recurring.Zone)
