@@ -12,8 +12,8 @@ import (
 type Bucket interface {
 	// Get gives the newest value of a key; errors are marked [es.ErrNotFound].
 	Get(ctx context.Context, key string) (project.Entry, error)
-	// History gives all values of a key, oldest first, none for a key that is not there.
-	History(ctx context.Context, key string) iter.Seq2[project.Entry, error]
+	// Values gives all values of each key that fits the filter, oldest first. A key is a filter that fits itself.
+	Values(ctx context.Context, filter ...string) iter.Seq2[project.Entry, error]
 	// Entries gives the newest value of each key that fits the filter, in no order of keys. A key may come again with a
 	// newer value.
 	Entries(ctx context.Context, filter ...string) iter.Seq2[project.Entry, error]

@@ -112,8 +112,8 @@ func (b fakeBucket) newest(filter ...string) (map[string]project.Entry, error) {
 
 // fits says whether a key fits a filter of tokens.
 func fits(filter, key string) bool {
-	if filter == ">" {
-		return true
+	if all, ok := strings.CutSuffix(filter, ">"); ok {
+		return strings.HasPrefix(key, all)
 	}
 	f, k := strings.Split(filter, "."), strings.Split(key, ".")
 	if len(f) != len(k) {
@@ -139,7 +139,7 @@ func (b fakeBucket) Get(_ context.Context, key string) (project.Entry, error) {
 	return e, nil
 }
 
-func (b fakeBucket) History(_ context.Context, key string) iter.Seq2[project.Entry, error] {
+func (b fakeBucket) Values(_ context.Context, filter ...string) iter.Seq2[project.Entry, error] {
 	return func(yield func(project.Entry, error) bool) {
 		entries, err := b.read()
 		if err != nil {
@@ -147,7 +147,7 @@ func (b fakeBucket) History(_ context.Context, key string) iter.Seq2[project.Ent
 			return
 		}
 		for _, e := range entries {
-			if e.Key == key && !yield(e, nil) {
+			if slices.ContainsFunc(filter, func(f string) bool { return fits(f, e.Key) }) && !yield(e, nil) {
 				return
 			}
 		}

@@ -113,6 +113,11 @@ func TestReaderOverARealBus(t *testing.T) {
 	if err != nil || then.Value.Build != "added" {
 		t.Errorf("as of then: %+v with error %v", then.Value, err)
 	}
+	for q, n := range map[chain.Query]int{{}: 2, {Node: node}: 1, {Module: module}: 1, {Node: "n1", Module: module}: 0} {
+		if list, err := chain.ListAsOf(ctx, r, chain.Assignments, hour(1000), q); err != nil || len(list) != n {
+			t.Errorf("%+v gives %d as of the end with error %v, want %d", q, len(list), err, n)
+		}
+	}
 	for q, n := range map[chain.Query]int{
 		{}: 1, {All: true}: 2, {Node: node}: 1, {Module: "old"}: 0, {Module: "old", All: true}: 1, {Node: "n1", Module: module}: 0,
 	} {

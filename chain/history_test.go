@@ -14,6 +14,7 @@ import (
 
 	"catenary/chain"
 	"catenary/es"
+	"catenary/es/project"
 	"catenary/events"
 )
 
@@ -152,6 +153,44 @@ func TestAsOf(t *testing.T) {
 	_, err := chain.AsOf(t.Context(), r, chain.Assignments, hour(-1), "n1", "web")
 	if !errors.Is(err, es.ErrNotFound) || err.Error() != `there was no assignment "n1" "web" at 2026-05-07T11:00:00Z: its history begins at 2026-05-07T12:00:00Z` {
 		t.Errorf("before its history: %v", err)
+	}
+}
+
+// TestListAsOf compares with asking for one record after another.
+func TestListAsOf(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b := newBuckets()
+		places := [][]string{{"n1", "web"}, {"n1", "db"}, {"n.2", "web"}}
+		for i, hours := range rapid.SliceOfN(rapid.IntRange(0, 6), 1, 20).Draw(t, "effective") {
+			p := rapid.SampledFrom(places).Draw(t, "place")
+			a := chain.Assignment{Node: p[0], Module: p[1], Build: fmt.Sprint(i + 1)}
+			if rapid.Bool().Draw(t, "ended") {
+				a.Ended = hour(hours)
+			}
+			if rapid.Bool().Draw(t, "added") {
+				add(b, chain.Assignments, uint64(i+1), hours, a)
+			} else {
+				put(b, chain.Assignments, uint64(i+1), hours, a)
+			}
+		}
+		b.put(chain.Assignments.Bucket(), project.ParkedKey(es.Ref{Aggregate: "assignment", Key: "n1.web"}), []byte(`{}`), meta(99, 0))
+		at := hour(rapid.IntRange(-1, 7).Draw(t, "at"))
+		q := rapid.SampledFrom([]chain.Query{{}, {Node: "n1"}, {Module: "web"}, {Node: "n.2", Module: "web"}, {Node: "n9"}}).Draw(t, "query")
+		var want []chain.Change[chain.Assignment]
+		for _, p := range [][]string{places[1], places[0], places[2]} { // in the order of their keys
+			then, err := chain.AsOf(t.Context(), b.reader(), chain.Assignments, at, p...)
+			if (q.Node == "" || q.Node == p[0]) && (q.Module == "" || q.Module == p[1]) && err == nil {
+				want = append(want, then)
+			}
+		}
+		got, err := chain.ListAsOf(t.Context(), b.reader(), chain.Assignments, at, q)
+		if diff := gocmp.Diff(want, got); diff != "" || err != nil {
+			t.Fatalf("%+v gave (-want +got):\n%s%v", q, diff, err)
+		}
+	})
+	if _, err := chain.ListAsOf(t.Context(), newBuckets().reader(), chain.Tracks, noon, chain.Query{Node: "n1"}); !errors.Is(err, chain.ErrQuery) {
+		t.Errorf("what does not belong to a node: %v", err)
 	}
 }
 

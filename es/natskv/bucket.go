@@ -125,6 +125,15 @@ func (b *Bucket) Entries(ctx context.Context, filter ...string) iter.Seq2[Entry,
 	return b.entries(ctx, query{subjects: subjects, newest: true})
 }
 
+// Values gives every value of every key that one of the filters matches, oldest first. Errors are as those of [Bucket.Entries].
+func (b *Bucket) Values(ctx context.Context, filter ...string) iter.Seq2[Entry, error] {
+	subjects, err := b.subjects(filter)
+	if err != nil {
+		return failing(err)
+	}
+	return b.entries(ctx, query{subjects: subjects})
+}
+
 // All gives every value after a revision, by revision. Errors are as [project.Bucket] says.
 func (b *Bucket) All(ctx context.Context, after uint64) iter.Seq2[Entry, error] {
 	return b.entries(ctx, query{after: after})

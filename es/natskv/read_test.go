@@ -47,6 +47,9 @@ func TestHistoryIsWhole(t *testing.T) {
 	if len(history) != 70 || history[0].Revision != 1 || history[69].Revision != 139 || !slices.IsSorted(revisions(history)) {
 		t.Errorf("%d values, revisions %v", len(history), revisions(history))
 	}
+	if both := collect(t, b.Values(ctx, "n1.*")); len(both) != 140 || !slices.IsSorted(revisions(both)) {
+		t.Errorf("of both keys there are %d values, revisions %v", len(both), revisions(both))
+	}
 	if none := collect(t, b.History(ctx, "n1")); len(none) != 0 {
 		t.Errorf("history of a key that is none: %v", revisions(none))
 	}
