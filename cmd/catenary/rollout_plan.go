@@ -183,6 +183,9 @@ func (p *planFlags) walk(ctx context.Context, s *session) (string, error) {
 func (p *planFlags) wanted(ctx context.Context, s *session, f plan.Facts, r *plan.Request) (plan.Facts, error) {
 	switch {
 	case !p.asOf.IsZero():
+		if err := p.known(ctx, s, r.Now); err != nil {
+			return f, err
+		}
 		restore, err := plan.Restored(ctx, s.reader, p.asOf, p.node, p.module)
 		if err != nil {
 			return f, err
@@ -211,7 +214,7 @@ func (p *planFlags) wanted(ctx context.Context, s *session, f plan.Facts, r *pla
 			}
 			t, err := f.Target(ctx, s.reader, module, ref)
 			if err != nil {
-				return f, err
+				return f, explained(err)
 			}
 			r.Targets = append(r.Targets, t)
 		}
@@ -224,6 +227,24 @@ func (p *planFlags) wanted(ctx context.Context, s *session, f plan.Facts, r *pla
 		modules = append(modules, t.Module)
 	}
 	return f.WithCommits(ctx, s.reader, modules...)
+}
+
+// known says what is wrong with the moment, node and module that --as-of takes back: with a slip of the pen in them nothing would be found to change.
+func (p *planFlags) known(ctx context.Context, s *session, now time.Time) error {
+	if p.asOf.After(now) {
+		return usagef("--as-of %s lies ahead: what nodes will be told is not known", showTime(p.asOf, s.zone))
+	}
+	if p.node != "" {
+		if _, err := chain.Get(ctx, s.reader, chain.Nodes, p.node); err != nil {
+			return err
+		}
+	}
+	if p.module != "" {
+		if _, err := chain.Get(ctx, s.reader, chain.Modules, p.module); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // strategyOf gives a declared strategy by its name, or that of a file.
@@ -361,7 +382,7 @@ func explained(err error) error {
 	switch {
 	case errors.As(err, &missing):
 		return errors.WithHintf(errors.Mark(err, errRefused), "when it is published: catenary record publication %s --module %s; or give --allow-missing", shellWord(missing.Missing[0].Version.String()), shellWord(missing.Missing[0].Module))
-	case errors.As(err, &circle), errors.As(err, &edge), errors.As(err, &two), errors.As(err, &many):
+	case errors.Is(err, plan.ErrOtherModule), errors.As(err, &circle), errors.As(err, &edge), errors.As(err, &two), errors.As(err, &many):
 		return errors.Mark(err, errRefused)
 	}
 	return err

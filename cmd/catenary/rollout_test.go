@@ -211,6 +211,8 @@ func planFromACommit(t *testing.T, c caller) {
 
 func plansThatAreRefused(t *testing.T, c caller) {
 	c.fleet("refused", "refuseda")
+	c.module("other")
+	c.ok("record", "publication", "other@1", "--module", "other")
 	strategy := file(t, "all.yaml", "tiers:\n  - name: all\n")
 	bad := file(t, "bad.yaml", "tiers:\n  - name: all\n    bake: long\n")
 	circle := file(t, "circle.yaml", "tiers:\n  - {name: t1, after: [t2]}\n  - {name: t2, after: [t1]}\n")
@@ -222,6 +224,10 @@ func plansThatAreRefused(t *testing.T, c caller) {
 		"rollout plan --set refused=refused@2":                                       {exitUsage, "--strategy"},
 		"rollout plan --set refused=refused@2 --commit a@b --strategy x":             {exitUsage, "one of them"},
 		"rollout plan --set refused=refused@2 --node n --strategy x":                 {exitUsage, "--as-of"},
+		"rollout plan --set refused=other@1 --strategy " + strategy:                  {exitRefused, "published of module other"},
+		"rollout plan --as-of 2h --node refusedz --strategy " + strategy:             {exitNotFound, `there is no node "refusedz"`},
+		"rollout plan --as-of 2h --module refusedz --strategy " + strategy:           {exitNotFound, `there is no module "refusedz"`},
+		"rollout plan --as-of 2999-01-01 --strategy " + strategy:                     {exitUsage, "lies ahead"},
 		"rollout plan --set refused --strategy " + strategy:                          {exitUsage, "MODULE=NAME@VERSION"},
 		"rollout plan --set refused=refused@9 --strategy " + strategy:                {exitRefused, "not recorded as published: refused@9"},
 		"rollout plan --set refused=refused@2 --strategy no-such-strategy":           {exitNotFound, "no such file"},

@@ -92,7 +92,11 @@ func (f Facts) WithCommits(ctx context.Context, r *chain.Reader, modules ...stri
 	return f, err
 }
 
-// Target gives what a module shall be at, with the build and the commit that are recorded of it. It gives the errors of [chain.Get].
+// ErrOtherModule means that a publication is not one of the module that shall come to it.
+var ErrOtherModule = errors.New("a publication of another module")
+
+// Target gives what a module shall be at, with the build and the commit that are recorded of it. It gives errors marked [ErrOtherModule], and those
+// of [chain.Get].
 func (f Facts) Target(ctx context.Context, r *chain.Reader, module string, ref events.Reference) (events.Target, error) {
 	t := events.Target{Module: module, Version: events.Version{Reference: ref}}
 	if err := f.Lookup(ctx, r, t.Version); err != nil {
@@ -100,7 +104,8 @@ func (f Facts) Target(ctx context.Context, r *chain.Reader, module string, ref e
 	}
 	if p, ok := f.Published[ref.String()]; ok {
 		if p.Module != "" && p.Module != module {
-			return t, errors.WithHint(errors.Newf("%s is published of module %s, not of %s", ref, p.Module, module), "name the module it is")
+			err := errors.Newf("%s is published of module %s, not of %s", ref, p.Module, module)
+			return t, errors.WithHint(errors.Mark(err, ErrOtherModule), "name the module that it is of")
 		}
 		t.Build, t.Commit = p.Build, p.Commit
 	}
@@ -137,44 +142,18 @@ func TargetsOf(ctx context.Context, r *chain.Reader, repository, commit string) 
 	return targets, nil
 }
 
-// mostReads is how many histories are read at once: enough to keep the bus busy, few enough for one connection.
-const mostReads = 16
-
-// Restored gives what stood at a moment. Node and module narrow it; empty means any. It reads the history of every key that may have
-// stood then, and gives the errors of [chain.History].
+// Restored gives what stood at a moment. Node and module narrow it; empty means any. It gives the errors of [chain.ListAsOf].
 func Restored(ctx context.Context, r *chain.Reader, at time.Time, node, module string) (Restore, error) {
 	restore := Restore{At: at.UTC(), Told: map[events.StepName]events.Version{}, Scope: func(n events.StepName) bool {
 		return (node == "" || n.Node == node) && (module == "" || n.Module == module)
 	}}
-	page, err := chain.List(ctx, r, chain.Assignments, chain.Query{Node: node, Module: module, All: true})
-	if err != nil {
-		return restore, err
-	}
-	then := make([]*chain.Assignment, len(page.Entries))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(mostReads)
-	for i, e := range page.Entries {
-		g.Go(func() error {
-			past, err := chain.AsOf(ctx, r, chain.Assignments, at, e.Value.Node, e.Value.Module)
-			switch {
-			case errors.Is(err, es.ErrNotFound): // it was not there yet
-			case err != nil:
-				return err
-			case past.Value.Stands():
-				then[i] = &past.Value
-			}
-			return nil
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return restore, err
-	}
-	for _, a := range then {
-		if a != nil {
-			restore.Told[nameOf(*a)] = versionOf(*a)
+	then, err := chain.ListAsOf(ctx, r, chain.Assignments, at, chain.Query{Node: node, Module: module})
+	for _, past := range then {
+		if past.Value.Stands() {
+			restore.Told[nameOf(past.Value)] = versionOf(past.Value)
 		}
 	}
-	return restore, nil
+	return restore, err
 }
 
 // Versions lists what stood, each version once.
