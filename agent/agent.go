@@ -47,7 +47,7 @@ type Outbox interface {
 // Config is what an agent needs.
 type Config struct {
 	Node string
-	// Run names this run, and Version is the program's.
+	// Run is a name that no other run of an agent has, and Version is the program's.
 	Run, Version string
 	// Drivers are those it has, in the order in which they are tried where a module names none.
 	Drivers []driver.Driver
@@ -57,8 +57,6 @@ type Config struct {
 	// Hints gives the sources of values that were told of, and Connected something whenever the bus is there again. Nil gives none.
 	Hints     <-chan uint64
 	Connected <-chan struct{}
-	// NewLife names a new state.
-	NewLife func() string
 	// Logs keeps what commands say. Nil keeps no more than the end, for the report of a failure.
 	Logs Logs
 	// Did is told of each deed when it begins; what it gives is called when it has ended, with why it has failed, empty when it is done. It may
@@ -73,8 +71,8 @@ func (c Config) withDefaults() (Config, error) {
 	if err := es.CheckName("node", c.Node); err != nil {
 		return c, err
 	}
-	if c.Memory == nil || c.Desk == nil || c.Outbox == nil || c.NewLife == nil || c.Run == "" {
-		return c, errors.AssertionFailedf("an agent needs a memory, a desk, an outbox, and names for its run and its state")
+	if c.Memory == nil || c.Desk == nil || c.Outbox == nil || c.Run == "" {
+		return c, errors.AssertionFailedf("an agent needs a memory, a desk, an outbox, and a name for its run")
 	}
 	seen := map[string]bool{}
 	for _, d := range c.Drivers {
@@ -192,13 +190,12 @@ func (a *Agent) load() error {
 	case err != nil:
 		return err
 	case !ok:
-		s, a.urgent = NewState(a.cfg.Node, a.cfg.NewLife()), true
+		s = NewState(a.cfg.Node)
 	case s.Node != a.cfg.Node:
 		return errors.Mark(errors.Newf("the state is that of node %s, and this is the agent of node %s: give each node a directory of its own", s.Node, a.cfg.Node), ErrMemory)
 	}
-	// All is learned anew at a start: what was said while the agent was away may be missing.
-	s.Edition = ""
-	a.state = s
+	s.begin(a.cfg.Run)
+	a.state, a.urgent = s, true
 	return nil
 }
 

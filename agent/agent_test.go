@@ -149,6 +149,7 @@ type scene struct {
 	driver *kept
 	memory Memory
 	cfg    Config
+	starts int
 }
 
 func newScene(t *testing.T) *scene {
@@ -159,8 +160,8 @@ func newScene(t *testing.T) *scene {
 func (s *scene) start() (end func() error) {
 	s.t.Helper()
 	c := s.cfg
-	c.Node, c.Run, c.Drivers, c.Memory, c.Desk, c.Outbox = "n1", "run", []driver.Driver{s.driver}, s.memory, s.desk, s.outbox
-	c.NewLife = func() string { return "life" }
+	s.starts++
+	c.Node, c.Run, c.Drivers, c.Memory, c.Desk, c.Outbox = "n1", fmt.Sprint("run", s.starts), []driver.Driver{s.driver}, s.memory, s.desk, s.outbox
 	c.Every, c.Observe, c.Retry, c.MostRetry, c.StopWithin = quick, quick, quick, quick, quick
 	c.Logger = slog.New(slog.NewTextHandler(s.t.Output(), nil))
 	a, err := New(c)
@@ -324,7 +325,7 @@ func TestWithoutMemoryItEnds(t *testing.T) {
 		s.desk.tell(standing("web", 7, "1"))
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		a, err := New(Config{
-			Node: "n1", Run: "run", Drivers: []driver.Driver{s.driver}, Memory: memory, Desk: s.desk, Outbox: s.outbox, NewLife: func() string { return "life" }, Every: quick,
+			Node: "n1", Run: "run", Drivers: []driver.Driver{s.driver}, Memory: memory, Desk: s.desk, Outbox: s.outbox, Every: quick,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -339,10 +340,36 @@ func TestWithoutMemoryItEnds(t *testing.T) {
 	}
 }
 
+// TestStateOfYesterday: a node may be restored from a copy, and what it says then is not what it said once.
+func TestStateOfYesterday(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	yesterday := &Volatile{}
+	for source, version := range []string{"1", "2", "3"} {
+		s.desk.tell(standing("web", uint64(source+1), version))
+		end := s.start()
+		s.eventually("it is applied", func() bool { return slices.Contains(s.outbox.said(), fmt.Sprintf("web applied of %s at %d", standing("web", 0, "").Rollout, source+1)) })
+		s.check(end())
+		switch kept := s.memory.(*Volatile); version {
+		case "1":
+			yesterday.text = kept.text
+		case "2":
+			s.memory = yesterday
+		}
+	}
+	said := map[string]Report{}
+	for _, r := range s.outbox.taken {
+		if before, again := said[r.ID]; again && !cmp.Equal(before, r) {
+			t.Errorf("it says %+v by the id of %+v", r.Command, before.Command)
+		}
+		said[r.ID] = r
+	}
+}
+
 func TestConfigThatCantWork(t *testing.T) {
 	t.Parallel()
 	good := Config{
-		Node: "n1", Run: "r", Memory: &Volatile{}, Desk: &fakeDesk{}, Outbox: &fakeOutbox{}, NewLife: func() string { return "l" },
+		Node: "n1", Run: "r", Memory: &Volatile{}, Desk: &fakeDesk{}, Outbox: &fakeOutbox{},
 		Drivers: []driver.Driver{&kept{}},
 	}
 	if _, err := New(good); err != nil {

@@ -20,7 +20,7 @@ func TestMemories(t *testing.T) {
 		}
 		web, api := standing("web", 7, "1.20"), standing("api", 9, "1")
 		web.Record, api.Record = json.RawMessage(`{"node":"n1","module":"web"}`), json.RawMessage(`{"node":"n1","module":"api"}`)
-		first, second := NewState("n1", "life"), learned(web)
+		first, second := NewState("n1"), learned(web)
 		second.do(t, Done{Driver: &simDriver, Outputs: map[string]string{"port": "80"}})
 		second.Learn(Answer{Node: "n1", Known: true, Told: []Instruction{api}})
 		next, _ := second.Next(func(string) bool { return false })
@@ -55,7 +55,7 @@ func TestDirThatCantBeRead(t *testing.T) {
 func TestCrashWhileSaving(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := NewState("n1", "life")
+	s := NewState("n1")
 	if err := Dir(dir).Save(s); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestCrashWhileSaving(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, ok, err := Dir(dir).Load()
-	if err != nil || !ok || got.Life != "life" {
+	if err != nil || !ok || got.Node != "n1" {
 		t.Errorf("it gives %+v, %t, %v", got, ok, err)
 	}
 }

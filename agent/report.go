@@ -46,9 +46,10 @@ func (s *State) say(m Module, outcome, reason string) {
 	s.Reports = append(s.Reports, Report{ID: s.reportID(), Command: c, Trace: i.Trace})
 }
 
-// reportID gives an id that holds no time: a node's clock may be wrong by years, and an agent away for months.
+// reportID gives an id that holds no time: a node's clock may be wrong by years, and an agent away for months. A run counts from one, so a state
+// that is older than what was said, put back from a copy, says nothing under an id that has been used.
 func (s *State) reportID() string {
-	return uuid.NewHash(sha256.New(), uuid.NameSpaceURL, fmt.Appendf(nil, "catenary agent %q %q report %d", s.Node, s.Life, s.Said), 8).String()
+	return uuid.NewHash(sha256.New(), uuid.NameSpaceURL, fmt.Appendf(nil, "catenary agent %q %q report %d", s.Node, s.Run, s.Said), 8).String()
 }
 
 // HandedOn forgets the first so many reports.

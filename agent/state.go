@@ -11,8 +11,8 @@ import (
 // its methods alone, none of which does anything else.
 type State struct {
 	Node string `json:"node"`
-	// Life tells this state from one that was lost: it is part of the ids of its reports.
-	Life string `json:"life"`
+	// Run names the run of the agent that says what is said now: it is part of the ids of its reports.
+	Run string `json:"run"`
 	// Edition is what is known of the chain, as the desk names it.
 	Edition string `json:"edition,omitempty"`
 	// Held says why nothing may be done on the node at all.
@@ -23,7 +23,7 @@ type State struct {
 	Doing *Doing `json:"doing,omitempty"`
 	// Reports have not been handed on.
 	Reports []Report `json:"reports,omitempty"`
-	// Said counts the reports.
+	// Said counts the reports of the run.
 	Said uint64 `json:"said,omitempty"`
 	// Stale counts the instructions that were refused because a later one is known, and names the last.
 	Stale     uint64     `json:"stale,omitempty"`
@@ -90,9 +90,15 @@ type Doing struct {
 	Attempt     int         `json:"attempt"`
 }
 
-// NewState is the state of an agent that knows nothing. Life is a name that no other state has.
-func NewState(node, life string) State {
-	return State{Node: node, Life: life, Modules: map[string]Module{}}
+// NewState is the state of an agent that knows nothing.
+func NewState(node string) State {
+	return State{Node: node, Modules: map[string]Module{}}
+}
+
+// begin begins a run of the agent, by a name that no other has. What was not handed on before keeps its ids, and all is learned anew: what
+// was said while the agent was away may be missing.
+func (s *State) begin(run string) {
+	s.Run, s.Said, s.Edition = run, 0, ""
 }
 
 // names gives the modules in order.

@@ -31,6 +31,7 @@ type place struct {
 	applies map[string][]uint64
 	sent    map[string]string
 	order   []Report
+	starts  int
 }
 
 const badVersion = "bad"
@@ -40,7 +41,7 @@ var placeModules = []string{"a", "b", "c", "d"}
 func newPlace(t *rapid.T) *place {
 	p := &place{
 		t: t, told: map[string]Instruction{}, requires: map[string][]string{}, runs: map[string]string{}, applies: map[string][]uint64{}, sent: map[string]string{},
-		state: NewState("n1", "life"),
+		state: NewState("n1"),
 	}
 	for i, name := range placeModules {
 		for _, other := range placeModules[i+1:] {
@@ -69,6 +70,8 @@ func (p *place) kill() {
 	if err := json.Unmarshal(p.disk, &p.state); err != nil {
 		p.t.Fatal(err)
 	}
+	p.starts++
+	p.state.begin(fmt.Sprint("run", p.starts))
 }
 
 // tell lets the chain say something new of a module.
@@ -326,7 +329,7 @@ func standing(module string, source uint64, v string) Instruction {
 }
 
 func learned(instructions ...Instruction) State {
-	s := NewState("n1", "life")
+	s := NewState("n1")
 	s.Learn(Answer{Node: "n1", Known: true, ManagedBy: events.ManagedByAgent, Edition: "99", Told: instructions})
 	return s
 }
@@ -375,7 +378,7 @@ func TestNothingIsDoneOnNodesOfOthers(t *testing.T) {
 		"unknown":  {Node: "n1", Told: []Instruction{standing("web", 1, "1")}},
 		"another":  {Node: "n2", Known: true, Told: []Instruction{standing("web", 1, "1")}},
 	} {
-		s := NewState("n1", "life")
+		s := NewState("n1")
 		s.Learn(a)
 		if action, ok := s.Next(func(string) bool { return false }); ok || len(s.Modules) > 0 {
 			t.Errorf("%s: it does %+v", name, action)

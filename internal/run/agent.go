@@ -70,7 +70,7 @@ func Agent(ctx context.Context, conn *natsconn.Conn, c AgentConfig) error {
 	defer answers.Drop()
 	a, err := agent.New(agent.Config{
 		Node: c.Node, Run: newID(), Version: Version(), Drivers: c.Drivers, Memory: agent.Dir(c.State), Desk: watchedDesk{agent.NewBusDesk(request), answers},
-		Outbox: agent.Spool{Outbox: outbox}, Hints: hints, Connected: connected(ctx, conn.Conn), NewLife: newID, Logs: said,
+		Outbox: agent.Spool{Outbox: outbox}, Hints: hints, Connected: connected(ctx, conn.Conn), Logs: said,
 		Every: c.Every, Observe: c.Observe, Retry: c.Retry, StopWithin: c.StopWithin, Logger: c.Logger,
 		Did: c.Monitor.didDeeds(c.Node),
 	})

@@ -69,7 +69,7 @@ func Simulate(ctx context.Context, conn *natsconn.Conn, c SimulateConfig) error 
 		outbox := newReporter(inbox)
 		a, err := agent.New(agent.Config{
 			Node: name, Run: newID(), Version: Version(), Drivers: []driver.Driver{d}, Memory: &agent.Volatile{}, Desk: desk, Outbox: outbox,
-			Hints: hints.of[name], Connected: connected(running, conn.Conn), NewLife: newID, Every: c.Every, Observe: c.Observe,
+			Hints: hints.of[name], Connected: connected(running, conn.Conn), Every: c.Every, Observe: c.Observe,
 			StopWithin: time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
