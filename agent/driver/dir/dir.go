@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -118,16 +119,30 @@ func (m module) path(parts ...string) string {
 	return filepath.Join(append([]string{string(m)}, parts...)...)
 }
 
-// now is the name of the release that the link names; empty when there is none.
-func (m module) current() (string, error) {
-	target, err := os.Readlink(m.path(current))
+// errInTheWay marks what is no link where the link has to be: nobody but who has put it there may remove it.
+var errInTheWay = errors.New("move it away")
+
+// current is the name of the release that the link names; empty when there is none. Elsewhere is where the link leads when that is none of
+// the module's releases. It gives errors marked errInTheWay, and those of the file system.
+func (m module) current() (name, elsewhere string, err error) {
+	link := m.path(current)
+	target, err := os.Readlink(link)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", nil
+		return "", "", nil
+	case errors.Is(err, syscall.EINVAL):
+		return "", "", errors.Mark(errors.Newf("%s is no link to a release: %v", link, errInTheWay), errInTheWay)
 	case err != nil:
-		return "", errors.Wrap(err, "read the link to the present release")
+		return "", "", errors.Wrap(err, "read the link to the present release")
 	}
-	return filepath.Base(target), nil
+	at := target
+	if !filepath.IsAbs(at) {
+		at = m.path(at)
+	}
+	if filepath.Dir(filepath.Clean(at)) != m.path(releases) {
+		return "", target, nil
+	}
+	return filepath.Base(at), "", nil
 }
 
 // Apply implements [driver.Driver]. Until the switch, nothing that runs is touched.
@@ -197,7 +212,7 @@ func (d *Driver) unpack(ctx context.Context, m module, name string, t driver.Tas
 
 // switchTo lets the link name a release, in one step, and lets go of the oldest ones.
 func (d *Driver) switchTo(m module, name string, t driver.Task) error {
-	before, err := m.current()
+	before, elsewhere, err := m.current()
 	if err != nil {
 		return err
 	}
@@ -205,7 +220,7 @@ func (d *Driver) switchTo(m module, name string, t driver.Task) error {
 		if err := m.link(current, filepath.Join(releases, name)); err != nil {
 			return errors.Wrap(err, "switch to the release")
 		}
-		say(t, "%s leads to %s now, and to %s before", m.path(current), name, cmp.Or(before, "nothing"))
+		say(t, "%s leads to %s now, and to %s before", m.path(current), name, cmp.Or(before, elsewhere, "nothing"))
 	} else {
 		say(t, "%s leads to %s already", m.path(current), name)
 	}
@@ -284,11 +299,15 @@ func boolInt(b bool) int {
 // Observe implements [driver.Driver]: what runs is what the link names, as long as that is there.
 func (d *Driver) Observe(_ context.Context, t driver.Task) (driver.Finding, error) {
 	m := d.module(t)
-	name, err := m.current()
-	if err != nil {
+	name, elsewhere, err := m.current()
+	switch {
+	case errors.Is(err, errInTheWay):
+		return driver.Finding{State: driver.Other, Found: err.Error()}, nil
+	case err != nil:
 		return driver.Finding{State: driver.Unknown}, err
-	}
-	if name == "" {
+	case elsewhere != "":
+		return driver.Finding{State: driver.Other, Found: "the link leads to " + elsewhere}, nil
+	case name == "":
 		return driver.Finding{State: driver.Absent}, nil
 	}
 	if _, err := os.Stat(m.path(current)); errors.Is(err, fs.ErrNotExist) {
@@ -310,6 +329,9 @@ func (d *Driver) Observe(_ context.Context, t driver.Task) (driver.Finding, erro
 // Remove implements [driver.Driver]. The link goes first, so that nobody follows it into what is being removed.
 func (d *Driver) Remove(_ context.Context, t driver.Task) error {
 	m := d.module(t)
+	if _, _, err := m.current(); err != nil {
+		return driver.Fatal(err)
+	}
 	if err := os.Remove(m.path(current)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return driver.Fatal(errors.Wrap(err, "remove the link"))
 	}

@@ -305,6 +305,46 @@ func TestDriftOfTheLink(t *testing.T) {
 	}
 }
 
+// TestSomethingElseInTheLinksPlace: what the link leads to is looked at whole, and what is no link is found, and left to who has put it there.
+func TestSomethingElseInTheLinksPlace(t *testing.T) {
+	t.Parallel()
+	root, source := t.TempDir(), &store{}
+	d := open(t, root, source, 0)
+	one, two := source.add(release(t, "1")), source.add(release(t, "2"))
+	link := filepath.Join(root, "web", "current")
+	put := map[string]func() error{
+		"the same name elsewhere": func() error { return os.Symlink(filepath.Join(t.TempDir(), strings.TrimPrefix(one, "sha256:")), link) },
+		"a directory":             func() error { return os.MkdirAll(filepath.Join(link, "bin"), 0o755) },
+		"a file":                  func() error { return os.WriteFile(link, []byte("mine"), 0o644) },
+	}
+	for name, put := range put {
+		apply(t, d, one)
+		if err := errors.CombineErrors(os.Remove(link), put()); err != nil {
+			t.Fatal(err)
+		}
+		found, err := d.Observe(t.Context(), task("web", one))
+		if err != nil || found.State != driver.Other || !strings.Contains(found.Found, "link") {
+			t.Errorf("%s: %+v, %v", name, found, err)
+		}
+		_, applied := d.Apply(t.Context(), task("web", two))
+		removed := d.Remove(t.Context(), task("web", two))
+		if name == "the same name elsewhere" {
+			if applied != nil || removed != nil {
+				t.Errorf("%s: apply gives %v, remove %v", name, applied, removed)
+			}
+			continue
+		}
+		for _, err := range []error{applied, removed} {
+			if !errors.Is(err, driver.ErrFatal) || !strings.Contains(err.Error(), link+" is no link to a release: move it away") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if err := os.RemoveAll(link); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]dir.Config{
