@@ -20,6 +20,8 @@ const (
 	DefaultEvery = 10 * time.Second
 	// DefaultObserve is the time between two looks at what really runs.
 	DefaultObserve = 30 * time.Second
+	// minLookTime is what a look has at least, which a command may need on a busy machine. Otherwise it has as long as until the next.
+	minLookTime = 2 * time.Second
 	// DefaultStopWithin is how long something that is being done when the agent is told to stop may go on.
 	DefaultStopWithin = 10 * time.Second
 	// DefaultRetry and DefaultMostRetry are the first and the longest pause before something that nobody's rollout told is tried again.
@@ -133,7 +135,7 @@ func New(c Config) (*Agent, error) {
 	log := c.Logger.With("node", c.Node)
 	c.Logger = log
 	return &Agent{
-		cfg: c, delivery: delivery{node: c.Node, drivers: c.Drivers, logs: c.Logs, log: log}, rests: map[string]time.Time{},
+		cfg: c, delivery: delivery{node: c.Node, drivers: c.Drivers, logs: c.Logs, looks: max(c.Observe, minLookTime), log: log}, rests: map[string]time.Time{},
 		results: make(chan result, 1), answers: make(chan Answer), findings: make(chan finding), verdicts: make(chan judged), flushed: make(chan struct{}),
 		checks: map[string]*healthWatch{}, poke: make(chan struct{}, 1),
 	}, nil

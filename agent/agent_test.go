@@ -161,7 +161,10 @@ func (s *scene) start() (end func() error) {
 	s.t.Helper()
 	c := s.cfg
 	s.starts++
-	c.Node, c.Run, c.Drivers, c.Memory, c.Desk, c.Outbox = "n1", fmt.Sprint("run", s.starts), []driver.Driver{s.driver}, s.memory, s.desk, s.outbox
+	c.Node, c.Run, c.Drivers, c.Memory, c.Desk, c.Outbox = "n1", fmt.Sprint("run", s.starts), s.cfg.Drivers, s.memory, s.desk, s.outbox
+	if c.Drivers == nil {
+		c.Drivers = []driver.Driver{s.driver}
+	}
 	c.Every, c.Observe, c.Retry, c.MostRetry, c.StopWithin = quick, quick, quick, quick, quick
 	c.Logger = slog.New(slog.NewTextHandler(s.t.Output(), nil))
 	a, err := New(c)
@@ -340,6 +343,30 @@ func TestWithoutMemoryItEnds(t *testing.T) {
 	}
 }
 
+// stuck is a driver that never finds out what runs of one module.
+type stuck struct{ *kept }
+
+func (s stuck) Observe(ctx context.Context, t driver.Task) (driver.Finding, error) {
+	if t.Module == "api" {
+		<-ctx.Done()
+		return driver.Finding{}, context.Cause(ctx)
+	}
+	return s.kept.Observe(ctx, t)
+}
+
+// TestLookThatHangs: a driver that does not find out what runs of one module keeps nobody from looking at the others.
+func TestLookThatHangs(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.cfg.Drivers = []driver.Driver{stuck{s.driver}}
+	s.desk.tell(standing("api", 6, "1"), standing("web", 7, "1"))
+	end := s.start()
+	s.eventually("both are applied", func() bool { return len(s.outbox.said()) == 2 })
+	s.driver.set("web", "2")
+	s.eventually("the drift of the other one is found", func() bool { return s.desk.last().Status.Drifted != nil })
+	s.check(end())
+}
+
 // TestStateOfYesterday: a node may be restored from a copy, and what it says then is not what it said once.
 func TestStateOfYesterday(t *testing.T) {
 	t.Parallel()
@@ -348,7 +375,9 @@ func TestStateOfYesterday(t *testing.T) {
 	for source, version := range []string{"1", "2", "3"} {
 		s.desk.tell(standing("web", uint64(source+1), version))
 		end := s.start()
-		s.eventually("it is applied", func() bool { return slices.Contains(s.outbox.said(), fmt.Sprintf("web applied of %s at %d", standing("web", 0, "").Rollout, source+1)) })
+		s.eventually("it is applied", func() bool {
+			return slices.Contains(s.outbox.said(), fmt.Sprintf("web applied of %s at %d", standing("web", 0, "").Rollout, source+1))
+		})
 		s.check(end())
 		switch kept := s.memory.(*Volatile); version {
 		case "1":

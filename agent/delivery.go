@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/errors"
 
@@ -37,7 +38,9 @@ type delivery struct {
 	node    string
 	drivers []driver.Driver
 	logs    Logs
-	log     *slog.Logger
+	// looks bounds one look at what runs.
+	looks time.Duration
+	log   *slog.Logger
 }
 
 // names lists the drivers.
@@ -249,6 +252,9 @@ func (d *delivery) settle(ctx context.Context, a Action) (driver.Finding, *event
 		}
 		switch there.State {
 		case driver.AsTold:
+			if a.Deed == Apply && d.leftBy(ctx, a.By, by.Name, task) {
+				return driver.Finding{State: driver.Unknown}, nil
+			}
 			return there, &by
 		case driver.Unknown, driver.Other:
 			absent = false
@@ -261,6 +267,17 @@ func (d *delivery) settle(ctx context.Context, a Action) (driver.Finding, *event
 	return driver.Finding{State: driver.Unknown}, nil
 }
 
+// leftBy says whether a former driver may have left something, once another has brought the module: an agent may have been killed before that
+// was taken away.
+func (d *delivery) leftBy(ctx context.Context, former, by string, task driver.Task) bool {
+	dr, ok := d.named(former)
+	if !ok || former == by {
+		return false
+	}
+	there, err := dr.Observe(ctx, task)
+	return err != nil || there.State != driver.Absent
+}
+
 // dir is the directory that what was applied is in; empty where that is not known.
 func (d *delivery) dir(applied Applied) string {
 	dr, _ := d.named(applied.Driver.Name)
@@ -270,11 +287,13 @@ func (d *delivery) dir(applied Applied) string {
 	return ""
 }
 
-// observe finds what really runs of what was applied.
+// observe finds what really runs of what was applied. A driver that gives no answer in time is one that can't tell.
 func (d *delivery) observe(ctx context.Context, applied Applied) (driver.Finding, error) {
 	dr, ok := d.named(applied.Driver.Name)
 	if !ok {
 		return driver.Finding{State: driver.Unknown}, errors.Newf("this agent has no driver %s any more", applied.Driver.Name)
 	}
+	ctx, cancel := context.WithTimeout(ctx, d.looks)
+	defer cancel()
 	return dr.Observe(ctx, applied.Instruction.task(d.node, 1))
 }

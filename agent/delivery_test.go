@@ -179,15 +179,20 @@ func TestAnotherDriver(t *testing.T) {
 func TestSettles(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name  string
-		deed  Deed
-		finds []driver.State
-		want  driver.State
-		by    string
+		name   string
+		deed   Deed
+		finds  []driver.State
+		former string
+		want   driver.State
+		by     string
 	}{
 		{name: "applied", deed: Apply, finds: []driver.State{driver.Absent, driver.AsTold}, want: driver.AsTold, by: "d1"},
 		{name: "not applied", deed: Apply, finds: []driver.State{driver.Absent, driver.Other}, want: driver.Unknown},
 		{name: "nothing there", deed: Apply, finds: []driver.State{driver.Absent, driver.Absent}, want: driver.Absent},
+		{name: "applied, and nothing is left of the former driver's", deed: Apply, finds: []driver.State{driver.Absent, driver.AsTold}, former: "d0", want: driver.AsTold, by: "d1"},
+		{name: "applied, and the former driver's is still there", deed: Apply, finds: []driver.State{driver.Other, driver.AsTold}, former: "d0", want: driver.Unknown},
+		{name: "applied by the same as before", deed: Apply, finds: []driver.State{driver.Absent, driver.AsTold}, former: "d1", want: driver.AsTold, by: "d1"},
+		{name: "applied, and this agent has the former driver no more", deed: Apply, finds: []driver.State{driver.AsTold}, former: "gone", want: driver.AsTold, by: "d0"},
 		{name: "it can't tell", deed: Apply, finds: []driver.State{driver.Unknown}, want: driver.Unknown},
 		{name: "removed", deed: Remove, finds: []driver.State{driver.Absent}, want: driver.Absent},
 		{name: "not removed", deed: Remove, finds: []driver.State{driver.Other}, want: driver.Unknown},
@@ -199,7 +204,7 @@ func TestSettles(t *testing.T) {
 				drivers = append(drivers, scripted{name: fmt.Sprint("d", n), finds: f})
 			}
 			d, _ := deliveryOf(drivers)
-			r := d.do(t.Context(), Action{Doing: Doing{Deed: c.deed, Instruction: standing("web", 7, "1")}, Settle: true})
+			r := d.do(t.Context(), Action{Doing: Doing{Deed: c.deed, Instruction: standing("web", 7, "1")}, Settle: true, By: c.former})
 			by := ""
 			if r.done.Driver != nil {
 				by = r.done.Driver.Name
