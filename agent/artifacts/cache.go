@@ -34,8 +34,8 @@ type CacheConfig struct {
 	Dir string
 	// Bytes bounds it, but for what is applied and what is asked for. Zero means DefaultCacheBytes.
 	Bytes int64
-	// Source is where artifacts come from.
-	Source Source
+	// Places are where artifacts come from.
+	Places Places
 	// Applied gives the digests of what is applied now, which stay. Nil gives none.
 	Applied func() ([]string, error)
 	// Now is the clock. It only says what was used last.
@@ -66,8 +66,8 @@ type flight struct {
 // OpenCache opens a cache, over what was kept before.
 func OpenCache(c CacheConfig) (*Cache, error) {
 	c.Bytes = cmp.Or(c.Bytes, DefaultCacheBytes)
-	if c.Bytes < 0 || c.Dir == "" || c.Source == nil || c.Now == nil {
-		return nil, errors.AssertionFailedf("a cache needs a directory, a source, a clock, and a limit that is not %d", c.Bytes)
+	if c.Bytes < 0 || c.Dir == "" || len(c.Places) == 0 || c.Now == nil {
+		return nil, errors.AssertionFailedf("a cache needs a directory, places, a clock, and a limit that is not %d", c.Bytes)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -187,8 +187,8 @@ func (c *Cache) bring(ctx context.Context, digest, path string) error {
 	part := path + partSuffix
 	had, moved := size(part), time.Now()
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
-		err := Fetch(ctx, c.cfg.Source, digest, part)
-		if has := size(part); has > had {
+		err := c.cfg.Places.Fetch(ctx, digest, part)
+		if has := size(part); has != had {
 			had, moved = has, time.Now()
 		}
 		if err != nil && (!errors.Is(err, ErrUnavailable) || time.Since(moved) > fetchPatience || ctx.Err() != nil) {

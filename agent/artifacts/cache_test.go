@@ -108,7 +108,7 @@ func TestCacheKeeps(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {
 		// The second time it is another process's, over what the first has left.
-		cache := openCache(t, artifacts.CacheConfig{Source: source, Dir: dir})
+		cache := openCache(t, artifacts.CacheConfig{Places: artifacts.Places{source}, Dir: dir})
 		for range 2 {
 			if err := get(t, cache, "one"); err != nil {
 				t.Fatal(err)
@@ -118,7 +118,7 @@ func TestCacheKeeps(t *testing.T) {
 	if n := source.times("one"); n != 1 {
 		t.Errorf("it was fetched %d times, want once", n)
 	}
-	cache := openCache(t, artifacts.CacheConfig{Source: source, Dir: dir})
+	cache := openCache(t, artifacts.CacheConfig{Places: artifacts.Places{source}, Dir: dir})
 	if err := get(t, cache, "unknown"); !errors.Is(err, artifacts.ErrNotFound) {
 		t.Errorf("got error %v", err)
 	}
@@ -139,7 +139,7 @@ func TestCacheNeverGivesWhatIsDamaged(t *testing.T) {
 	t.Parallel()
 	source := newCounting("whole")
 	dir := t.TempDir()
-	cache := openCache(t, artifacts.CacheConfig{Source: source, Dir: dir})
+	cache := openCache(t, artifacts.CacheConfig{Places: artifacts.Places{source}, Dir: dir})
 	if err := get(t, cache, "whole"); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestCacheGoesOnAfterACut(t *testing.T) {
 	t.Parallel()
 	source := newCounting("a long content")
 	source.cut = 4
-	if err := get(t, openCache(t, artifacts.CacheConfig{Source: source}), "a long content"); err != nil {
+	if err := get(t, openCache(t, artifacts.CacheConfig{Places: artifacts.Places{source}}), "a long content"); err != nil {
 		t.Fatal(err)
 	}
 	if from := source.opened[digestOf("a long content")]; len(from) != 2 || from[1] != 4 {
@@ -173,7 +173,7 @@ func TestCacheSharesDownloads(t *testing.T) {
 	t.Parallel()
 	source := newCounting("shared")
 	source.gate, source.begun = make(chan struct{}), make(chan struct{}, 10)
-	cache := openCache(t, artifacts.CacheConfig{Source: source})
+	cache := openCache(t, artifacts.CacheConfig{Places: artifacts.Places{source}})
 	leaving, leave := context.WithCancel(t.Context())
 	left := make(chan error, 1)
 	go func() {
@@ -205,7 +205,7 @@ func TestCacheIsBounded(t *testing.T) {
 	source := newCounting("aaaa", "bbbb", "cccc", "dddd", "much too large for it")
 	dir := t.TempDir()
 	applied := []string{}
-	cache := openCache(t, artifacts.CacheConfig{Source: source, Dir: dir, Bytes: 9, Applied: func() ([]string, error) { return applied, nil }})
+	cache := openCache(t, artifacts.CacheConfig{Places: artifacts.Places{source}, Dir: dir, Bytes: 9, Applied: func() ([]string, error) { return applied, nil }})
 	kept := func() string {
 		var found []string
 		for _, c := range []string{"aaaa", "bbbb", "cccc", "dddd", "much too large for it"} {

@@ -1,6 +1,7 @@
 package artifacts
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/errors"
 )
@@ -57,7 +59,16 @@ type Web struct {
 	// URL is that of an artifact, with a mark in the place of its digest.
 	URL    string
 	Client *http.Client
+	// Patience is how long the server may say nothing. Zero means DefaultPatience.
+	Patience time.Duration
 }
+
+// DefaultPatience is how long a web server may say nothing: longer than one takes that is near, and shorter than a deed may take, for which
+// the next place is asked.
+const DefaultPatience = 10 * time.Second
+
+// errSilent is why a request was given up.
+var errSilent = errors.New("the server said nothing for too long")
 
 var _ Source = Web{}
 
@@ -68,8 +79,12 @@ func (w Web) Open(ctx context.Context, digest string, from int64) (io.ReadCloser
 		return nil, err
 	}
 	url := strings.NewReplacer(digestMark, digest, digitsMark, digits).Replace(w.URL)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	asking, end := context.WithCancelCause(ctx)
+	body := &webBody{url: url, ctx: asking, end: end, patience: cmp.Or(w.Patience, DefaultPatience)}
+	body.silent = time.AfterFunc(body.patience, func() { end(errSilent) })
+	request, err := http.NewRequestWithContext(asking, http.MethodGet, url, http.NoBody)
 	if err != nil {
+		body.stop()
 		return nil, errors.Mark(errors.Wrapf(err, "get %s", url), ErrPlace)
 	}
 	if from > 0 {
@@ -79,9 +94,12 @@ func (w Web) Open(ctx context.Context, digest string, from int64) (io.ReadCloser
 	request.Header.Set("Accept-Encoding", "identity")
 	answer, err := w.Client.Do(request)
 	if err != nil {
-		return nil, errors.Mark(errors.Wrapf(err, "get %s", url), ErrUnavailable)
+		err = body.failed(err)
+		body.stop()
+		return nil, err
 	}
-	body := webBody{answer.Body, url}
+	body.silent.Stop()
+	body.ReadCloser = answer.Body
 	switch answer.StatusCode {
 	case http.StatusPartialContent:
 		if !strings.HasPrefix(answer.Header.Get("Content-Range"), "bytes "+strconv.FormatInt(from, 10)+"-") {
@@ -102,47 +120,72 @@ func (w Web) Open(ctx context.Context, digest string, from int64) (io.ReadCloser
 	return nil, errors.CombineErrors(errors.Mark(errors.Newf("get %s: %s", url, answer.Status), ErrUnavailable), body.Close())
 }
 
-// webBody says of a cut that what is left may be asked for again.
+// webBody is what a server answers. It says of a cut, and of a silence, that what is left may be asked for again.
 type webBody struct {
 	io.ReadCloser
-	url string
+	url      string
+	ctx      context.Context
+	end      context.CancelCauseFunc
+	patience time.Duration
+	// silent ends the request when the server has said nothing for so long.
+	silent *time.Timer
 }
 
 // Read implements [io.Reader].
-func (b webBody) Read(p []byte) (int, error) {
+func (b *webBody) Read(p []byte) (int, error) {
+	b.silent.Reset(b.patience)
 	n, err := b.ReadCloser.Read(p)
+	b.silent.Stop()
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = errors.Mark(errors.Wrapf(err, "get %s", b.url), ErrUnavailable)
+		err = b.failed(err)
 	}
 	return n, err
 }
 
-// First is several sources, of which the first that has an artifact gives it.
-type First []Source
+func (b *webBody) failed(err error) error {
+	if cause := context.Cause(b.ctx); cause != nil {
+		err = cause
+	}
+	return errors.Mark(errors.Wrapf(err, "get %s", b.url), ErrUnavailable)
+}
 
-var _ Source = First{}
+// Close implements [io.Closer].
+func (b *webBody) Close() error {
+	b.stop()
+	return b.ReadCloser.Close()
+}
 
-// Open implements [Source]. When none has it, and one can't be reached, it may be there.
-func (f First) Open(ctx context.Context, digest string, from int64) (io.ReadCloser, error) {
-	err := errors.Mark(errors.Newf("there is no place to get artifact %s from", digest), ErrNotFound)
-	var missed error
-	for i, source := range f {
-		content, openErr := source.Open(ctx, digest, from)
-		if openErr == nil {
-			return content, nil
+func (b *webBody) stop() {
+	b.silent.Stop()
+	b.end(nil)
+}
+
+// Places are sources that are asked in order, until one has given an artifact.
+type Places []Source
+
+// Fetch brings an artifact into a file as [Fetch] does, from the first place that gives it: what comes from one that is away, or that gives something
+// else under the digest, is looked for in the next. Should none give it, a place that may do so later counts for most, and then one that gave something else.
+func (p Places) Fetch(ctx context.Context, digest, path string) error {
+	failed := errors.Mark(errors.Newf("there is no place to get artifact %s from", digest), ErrNotFound)
+	for i, source := range p {
+		err := Fetch(ctx, source, digest, path)
+		if err == nil || ctx.Err() != nil || !errors.IsAny(err, ErrNotFound, ErrUnavailable, ErrMismatch) {
+			return err
 		}
-		if !errors.IsAny(openErr, ErrNotFound, ErrUnavailable) {
-			return nil, openErr
-		}
-		if errors.Is(openErr, ErrUnavailable) && missed == nil {
-			missed = openErr
-		}
-		if i == 0 {
-			err = openErr
+		if i == 0 || weight(err) > weight(failed) {
+			failed = err
 		}
 	}
-	if missed != nil {
-		return nil, missed
+	return failed
+}
+
+// weight says which of two reasons why an artifact did not come is told.
+func weight(err error) int {
+	switch {
+	case errors.Is(err, ErrUnavailable):
+		return 2
+	case errors.Is(err, ErrMismatch):
+		return 1
 	}
-	return nil, err
+	return 0
 }

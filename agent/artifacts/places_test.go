@@ -126,21 +126,57 @@ func (away) Open(context.Context, string, int64) (io.ReadCloser, error) {
 	return nil, artifacts.ErrUnavailable
 }
 
-func TestFirst(t *testing.T) {
+// TestPlacesInOrder: what one place does not give, the next one does.
+func TestPlacesInOrder(t *testing.T) {
 	t.Parallel()
-	has, hasNot := newCounting("one"), newCounting()
-	if err := get(t, artifacts.First{away{}, hasNot, has}, "one"); err != nil {
-		t.Error(err)
-	}
+	has, hasNot, lies := newCounting("one"), newCounting(), newCounting()
+	lies.contents[digestOf("one")] = "a longer one"
 	for name, c := range map[string]struct {
-		sources artifacts.First
-		want    error
+		places artifacts.Places
+		want   error
 	}{
-		"none": {nil, artifacts.ErrNotFound}, "nobody has it": {artifacts.First{hasNot, hasNot}, artifacts.ErrNotFound},
-		"one is away": {artifacts.First{hasNot, away{}}, artifacts.ErrUnavailable},
+		"none":                {nil, artifacts.ErrNotFound},
+		"nobody has it":       {artifacts.Places{hasNot, hasNot}, artifacts.ErrNotFound},
+		"one is away":         {artifacts.Places{hasNot, lies, away{}}, artifacts.ErrUnavailable},
+		"one gives another":   {artifacts.Places{hasNot, lies, hasNot}, artifacts.ErrMismatch},
+		"the second has it":   {artifacts.Places{hasNot, has}, nil},
+		"the first is away":   {artifacts.Places{away{}, has}, nil},
+		"the first is wrong":  {artifacts.Places{lies, has}, nil},
+		"the second is wrong": {artifacts.Places{has, lies}, nil},
 	} {
-		if err := get(t, c.sources, "two"); !errors.Is(err, c.want) {
+		path := filepath.Join(t.TempDir(), "artifact")
+		if err := c.places.Fetch(t.Context(), digestOf("one"), path); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			t.Errorf("%s: got error %v", name, err)
+			continue
+		}
+		if content, err := os.ReadFile(path); c.want == nil && (err != nil || string(content) != "one") {
+			t.Errorf("%s: got %q, %v", name, content, err)
+		}
+	}
+}
+
+// TestWebSilent: a server that takes a request and says nothing more is given up for the next place, at its begin and in its middle.
+func TestWebSilent(t *testing.T) {
+	t.Parallel()
+	content := strings.Repeat("0123456789", 10_000)
+	for name, begins := range map[string]bool{"at its begin": false, "in the middle": true} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if begins {
+				w.Header().Set("Content-Length", "100000")
+				_, _ = io.WriteString(w, content[:40_000])
+				_ = http.NewResponseController(w).Flush()
+			}
+			<-r.Context().Done()
+		}))
+		has := newCounting(content)
+		web := artifacts.Web{URL: server.URL + "/{digest}", Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, Patience: 100 * time.Millisecond}
+		path := filepath.Join(t.TempDir(), "artifact")
+		if err := artifacts.Fetch(t.Context(), web, digestOf(content), path); !errors.Is(err, artifacts.ErrUnavailable) || !strings.Contains(err.Error(), "said nothing") {
 			t.Errorf("%s: got error %v", name, err)
 		}
+		if err := (artifacts.Places{web, has}).Fetch(t.Context(), digestOf(content), path); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		server.Close()
 	}
 }

@@ -42,7 +42,7 @@ type agentArtifacts struct {
 // [ErrSettings], and those of the file system.
 func newAgentArtifacts(s AgentSettings, log *slog.Logger) (*agentArtifacts, error) {
 	a := &agentArtifacts{}
-	var from artifacts.First
+	var from artifacts.Places
 	for place := range strings.FieldsSeq(s.Artifacts) {
 		if filepath.IsAbs(place) {
 			place = "file:" + place
@@ -56,7 +56,7 @@ func newAgentArtifacts(s AgentSettings, log *slog.Logger) (*agentArtifacts, erro
 	memory := agent.Dir(s.State)
 	var err error
 	a.Cache, err = artifacts.OpenCache(artifacts.CacheConfig{
-		Dir: filepath.Join(s.State, cacheDir), Bytes: s.CacheBytes, Source: append(from, depotLine{a}), Now: agentClock(), Logger: log,
+		Dir: filepath.Join(s.State, cacheDir), Bytes: s.CacheBytes, Places: append(from, depotLine{a}), Now: agentClock(), Logger: log,
 		Applied: func() ([]string, error) { return a.applied(memory) },
 	})
 	return a, err
