@@ -3,6 +3,7 @@ package topology
 import (
 	"cmp"
 	"net"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,7 +66,13 @@ type ClusterLayout struct {
 	Listen string
 	// Routes are the cluster addresses (host:port) of every server of the cluster.
 	Routes []string
+	// Secret is what the servers show each other. Empty lets in whoever reaches the address, who can then do anything in any
+	// account: only for addresses that nobody else reaches.
+	Secret string
 }
+
+// routeUser is who servers are to each other.
+const routeUser = "server"
 
 // Layout is a server with Catenary's two accounts. Its zero sections are left out of the text, so that the accounts alone
 // can be rendered for a server that is configured elsewhere.
@@ -79,6 +86,8 @@ type Layout struct {
 	MaxStoreBytes int64
 	// SyncAlways makes every acknowledged event durable against power loss.
 	SyncAlways bool
+	// PIDFile is where the server writes its process id; empty writes none.
+	PIDFile string
 	// Ledger and Mirrors authenticate our own processes. Their names are fixed.
 	Ledger, Mirrors User
 	// People lists everyone else: people, tools, agents.
@@ -105,6 +114,9 @@ func (l Layout) Config() (string, error) {
 	if l.Listen != "" {
 		w.line("listen: ", quote(l.Listen))
 	}
+	if l.PIDFile != "" {
+		w.line("pid_file: ", quote(l.PIDFile))
+	}
 	w.line("max_payload: ", strconv.Itoa(MaxPayloadBytes))
 	if l.StoreDir != "" {
 		l.jetstream(&w)
@@ -116,6 +128,7 @@ func (l Layout) Config() (string, error) {
 		w.line("no_auth_user: ", quote(l.Anonymous))
 	}
 	w.open("accounts {")
+	systemAccount(&w)
 	l.ledgerAccount(&w)
 	l.opsAccount(&w)
 	w.close("}")
@@ -138,11 +151,25 @@ func (l Layout) cluster(w *configWriter) {
 	w.open("cluster {")
 	w.line("name: ", quote(l.Cluster.Name))
 	w.line("listen: ", quote(l.Cluster.Listen))
+	var who *url.Userinfo
+	if l.Cluster.Secret != "" {
+		w.line("authorization { user: ", quote(routeUser), ", password: ", quote(l.Cluster.Secret), " }")
+		who = url.UserPassword(routeUser, l.Cluster.Secret)
+	}
 	w.open("routes: [")
 	for _, r := range l.Cluster.Routes {
-		w.line(quote("nats://" + r))
+		route := url.URL{Scheme: "nats", User: who, Host: r}
+		w.line(quote(route.String()))
 	}
 	w.close("]")
+	w.close("}")
+}
+
+// systemAccount lets people ask all servers how they and their streams are, and nothing else of it. Its name MUST stay the server's own: the
+// servers of a cluster keep what they agree on below it, and would find nothing there under another name, and remove all streams.
+func systemAccount(w *configWriter) {
+	w.open(quote(accountSystem) + ": {")
+	w.line("exports: [ ", exportService(serversQuestion, "stream"), " ]")
 	w.close("}")
 }
 
@@ -188,6 +215,7 @@ func (l Layout) opsAccount(w *configWriter) {
 		w.line(importService("$JS.API."+c, LedgerAPIPrefix+"."+c, false))
 	}
 	w.line(importService(flowControl, "", false))
+	w.line("{ service: {account: ", quote(accountSystem), ", subject: ", quote(serversQuestion), "}, to: ", quote(ServersSubject), " }")
 	for _, s := range sharedStreams() {
 		w.line("{ stream: {account: ", AccountLedger, ", subject: ", quote(s), "} }")
 	}
@@ -198,6 +226,8 @@ func (l Layout) opsAccount(w *configWriter) {
 const (
 	serviceDiscovery = "$SRV.>"
 	flowControl      = "$JS.FC.>"
+	// serversQuestion is answered by each server, with how it and its streams are.
+	serversQuestion = "$SYS.REQ.SERVER.PING.JSZ"
 )
 
 // sharedServices are called with the caller's identity: `share` makes the server stamp it on the request as the header
@@ -296,6 +326,7 @@ func PeopleSubscribeDeny() []string {
 		AgentPrefix + ".>",
 		ArtifactPrefix + ".>",
 		LogsPrefix + ".>",
+		ServersSubject,
 		LedgerAPIPrefix + ".>",
 		MirrorDeliverPrefix + ".>",
 		"$JSC.>",
@@ -359,7 +390,7 @@ func (l Layout) validate() error {
 			return errors.Wrapf(ErrLayout, "clients without credentials on %s, which others can reach; listen on loopback or drop the anonymous user", l.Listen)
 		}
 	}
-	for field, text := range map[string]string{"server name": l.ServerName, "listen": l.Listen, "store directory": l.StoreDir} {
+	for field, text := range map[string]string{"server name": l.ServerName, "listen": l.Listen, "store directory": l.StoreDir, "PID file": l.PIDFile} {
 		if err := validateText(field, text); err != nil {
 			return err
 		}

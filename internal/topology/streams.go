@@ -78,7 +78,7 @@ func MirroredBuckets() []string { return append(ChainBuckets(), BucketActors, Bu
 
 // Options vary the streams with the place they live in.
 type Options struct {
-	// Replicas is 1 on a single server and 3 in a cluster. Zero means 1.
+	// Replicas is by the size of the cluster: see [ReplicasOf]. Zero means 1.
 	Replicas int
 	// EventStoreBytes bounds the event stream. Zero means DefaultEventStoreBytes.
 	EventStoreBytes int64
@@ -87,6 +87,21 @@ type Options struct {
 }
 
 func (o Options) replicas() int { return max(o.Replicas, 1) }
+
+// ClusterSizes are the numbers of servers that a chain may have: an odd one, since a fourth server survives no more losses than three do, and at most
+// five, since no stream has more replicas.
+func ClusterSizes() []int { return []int{1, 3, 5} }
+
+// ReplicasOf says how many servers of so many are to hold each stream: as many as there are, when that is an odd number up to five.
+func ReplicasOf(servers int) int {
+	replicas := 1
+	for _, size := range ClusterSizes() {
+		if size <= servers {
+			replicas = size
+		}
+	}
+	return replicas
+}
 
 func orDefault(v, def int64) int64 {
 	if v > 0 {

@@ -9,6 +9,8 @@ const (
 	AccountLedger = "LEDGER"
 	// AccountOps holds people, tools and read mirrors of the buckets.
 	AccountOps = "OPS"
+	// accountSystem is that of the servers themselves.
+	accountSystem = "$SYS"
 )
 
 // Subjects of the ledger account.
@@ -35,6 +37,8 @@ const (
 	InboxStoredPrefix = "inbox"
 	// ParkedStoredPrefix starts the subjects of the stream of parked commands: parked.<id>.
 	ParkedStoredPrefix = "parked"
+	// ServersSubject is where the ops account asks all servers how they and their streams are: each answers.
+	ServersSubject = "catenary.servers"
 	// LedgerAPIPrefix is where the ops account sees the few JetStream API calls of the ledger that mirrors need.
 	LedgerAPIPrefix = "LEDGER.API"
 	// MirrorDeliverPrefix is where the ledger delivers to the ops account's mirrors.
