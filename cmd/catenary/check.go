@@ -76,14 +76,7 @@ func (a *app) checkCommand() *cobra.Command {
 	flags.Var(thresholdFlag{&t.Off}, "off", "nodes whose agent is silent")
 	flags.Var(thresholdFlag{&t.Pending}, "pending", "steps of rollouts that are under way")
 	output := formatFlag(cmd, formatNagios, formatNagios, formatJSON)
-	// What is wrong with the arguments is no state of the chain.
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if err := cobra.NoArgs(cmd, args); err != nil {
-			return a.unknown(err)
-		}
-		return nil
-	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return a.unknown(err) })
+	a.answersUnknown(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		evidence, err := a.evidence(cmd.Context(), "")
 		if err != nil {
@@ -98,9 +91,24 @@ func (a *app) checkCommand() *cobra.Command {
 	return cmd
 }
 
+// answersUnknown makes a command say so when its arguments are wrong: that is no state of the chain.
+func (a *app) answersUnknown(cmd *cobra.Command) {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if err := cobra.NoArgs(cmd, args); err != nil {
+			return a.unknown(err)
+		}
+		return nil
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return a.unknown(err) })
+}
+
 // unknown says why nothing can be said of the chain.
 func (a *app) unknown(err error) error {
-	if _, writing := fmt.Fprintf(a.Stdout, "CATENARY UNKNOWN - %s\n", oneLine(err.Error())); writing != nil {
+	text := err.Error()
+	for _, hint := range errors.GetAllHints(err) {
+		text += "; " + hint
+	}
+	if _, writing := fmt.Fprintf(a.Stdout, "CATENARY UNKNOWN - %s\n", oneLine(text)); writing != nil {
 		return errors.Wrap(writing, "write the output")
 	}
 	return &checked{code: checkUnknown}

@@ -5,9 +5,12 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io/fs"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cockroachdb/errors"
@@ -21,11 +24,15 @@ import (
 	"catenary/internal/topology"
 )
 
-const configureHelp = `Configure writes what a chain in separate processes needs: a configuration for nats-server with Catenary's two accounts, the settings
+const configureHelp = `Configure writes what a chain in separate processes needs: a configuration for its server with Catenary's two accounts, the settings
 of the writer and the projector, and the credentials of everybody.
 
-Keys and passwords that are there are kept, so it can be run again to add a person or an agent; then have the server read its
-configuration again (nats-server --signal reload). Everybody's credentials are read by their owner alone: hand each person and each
+With three or five --member it writes one for each server of a cluster, in which every stream is on all of them. Each is given with the address at which clients,
+and the other servers, reach it; servers reach one another at the port that is 2000 higher, or at the one behind the comma. What they say to one another is
+protected by a secret and not encrypted: keep it in a network of their own, or add a tls block.
+
+Keys and passwords that are there are kept, so it can be run again to add a person or an agent; then have each server read its
+configuration again (SIGHUP). Everybody's credentials are read by their owner alone: hand each person and each
 node its own file, and nobody but the writer and the projector those of the ledger and the mirrors.`
 
 // defaultConfiguredBytes is what a server may store unless it is told: enough for some ten million events.
@@ -36,17 +43,21 @@ type configuration struct {
 	dir, listen, store, durability string
 	storeBytes                     int64
 	people, agents                 []string
+	members                        []string
 }
 
 func (a *app) configureCommand() *cobra.Command {
 	var c configuration
 	cmd := &cobra.Command{
 		Use: "configure DIR", Short: "Write the configuration of a chain in separate processes", Long: configureHelp, GroupID: groupRun, Args: takes("DIR"),
-		Example: "  catenary configure deploy --person ann --agent edge-1\n  nats-server -c deploy/nats-server.conf",
+		Example: "  catenary configure deploy --person ann --agent edge-1\n  catenary server --config deploy/nats-server.conf\n" +
+			"  catenary configure deploy --member s1=10.0.0.1:4222 --member s2=10.0.0.2:4222 --member s3=10.0.0.3:4222",
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&c.listen, "listen", "127.0.0.1:4222", "`HOST:PORT` of the server for clients")
-	flags.StringVar(&c.store, "store", "", "the `directory` in which the server keeps everything (default data in DIR)")
+	flags.StringArrayVar(&c.members, "member", nil, "`NAME=HOST:PORT[,ROUTEPORT]` of one server of a cluster; given three or five times")
+	cmd.MarkFlagsMutuallyExclusive("listen", "member")
+	flags.StringVar(&c.store, "store", "", "the `directory` in which the server keeps everything (default data in DIR); each of a cluster in one of its name below")
 	flags.Int64Var(&c.storeBytes, "store-bytes", defaultConfiguredBytes, "how many `bytes` it may store there; less than the disk has free")
 	flags.StringVar(&c.durability, "durability", string(embedded.DurabilityFsync), "when an event counts as stored: fsync (it survives a power loss) or interval (faster; a power loss may take two minutes)")
 	flags.StringArrayVar(&c.people, "person", nil, "`name` of a person or tool that may connect; may be given several times")
@@ -76,6 +87,7 @@ type settingsFile struct {
 	NKey            string `yaml:"nkey"`
 	MirrorsNKey     string `yaml:"mirrors-nkey"`
 	Durability      string `yaml:"durability"`
+	Replicas        int    `yaml:"replicas"`
 	EventStoreBytes int64  `yaml:"event-store-bytes"`
 	BucketBytes     int64  `yaml:"bucket-bytes"`
 }
@@ -85,14 +97,15 @@ func (c configuration) write() (files []string, err error) {
 	if c.durability != string(embedded.DurabilityFsync) && c.durability != string(embedded.DurabilityInterval) {
 		return nil, usagef("--durability is %q: it is fsync or interval", c.durability)
 	}
-	host, port, err := net.SplitHostPort(c.listen)
+	servers, err := c.servers()
 	if err != nil {
-		return nil, usagef("--listen is %q: it is HOST:PORT", c.listen)
+		return nil, err
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
+	var urls []string
+	for _, m := range servers {
+		urls = append(urls, m.url)
 	}
-	url := "nats://" + net.JoinHostPort(host, port)
+	url := strings.Join(urls, ",")
 	limits, err := topology.Fit(c.storeBytes, topology.Options{})
 	if err != nil {
 		return nil, errors.Mark(err, errUsage)
@@ -110,12 +123,10 @@ func (c configuration) write() (files []string, err error) {
 			return nil, errors.Wrap(err, "directory of the store")
 		}
 	}
-	layout := topology.Layout{
-		ServerName: "catenary", Listen: c.listen, StoreDir: store, MaxStoreBytes: c.storeBytes, SyncAlways: c.durability == string(embedded.DurabilityFsync),
-	}
+	layout := topology.Layout{MaxStoreBytes: c.storeBytes, SyncAlways: c.durability == string(embedded.DurabilityFsync)}
 	settings := settingsFile{
 		Server: url, NKey: filepath.Join(dir, "ledger.nk"), MirrorsNKey: filepath.Join(dir, "mirrors.nk"), Durability: c.durability,
-		EventStoreBytes: limits.EventStoreBytes, BucketBytes: limits.BucketBytes,
+		Replicas: topology.ReplicasOf(len(servers)), EventStoreBytes: limits.EventStoreBytes, BucketBytes: limits.BucketBytes,
 	}
 	if layout.Ledger.NKey, err = ownKey(settings.NKey); err != nil {
 		return nil, err
@@ -147,21 +158,140 @@ func (c configuration) write() (files []string, err error) {
 			return nil, err
 		}
 	}
-	text, err := layout.Config()
-	if err != nil {
-		return nil, errors.Mark(err, errUsage)
+	texts := map[string][]byte{}
+	for _, m := range servers {
+		own := layout
+		own.ServerName, own.Listen, own.StoreDir = m.name, m.listen, store
+		file := "nats-server.conf"
+		if m.route != "" {
+			file = "nats-server." + m.name + ".conf"
+			own.StoreDir = filepath.Join(store, m.name)
+			secret := filepath.Join(dir, "cluster.secret")
+			if own.Cluster, err = clusterOf(servers, m, secret); err != nil {
+				return nil, err
+			}
+			if !slices.Contains(credentials, secret) {
+				credentials = append(credentials, secret)
+			}
+		}
+		text, err := own.Config()
+		if err != nil {
+			return nil, errors.Mark(err, errUsage)
+		}
+		path := filepath.Join(dir, file)
+		files, texts[path] = append(files, path), []byte(text)
 	}
 	yamlText, err := yaml.Marshal(settings)
 	if err != nil {
 		return nil, errors.Wrap(err, "settings")
 	}
-	files = []string{filepath.Join(dir, "nats-server.conf"), filepath.Join(dir, "catenary.yaml")}
-	for i, content := range [][]byte{[]byte(text), yamlText} {
-		if err := os.WriteFile(files[i], content, 0o600); err != nil {
+	settingsPath := filepath.Join(dir, "catenary.yaml")
+	files, texts[settingsPath] = append(files, settingsPath), yamlText
+	for _, path := range files {
+		if err := os.WriteFile(path, texts[path], 0o600); err != nil {
 			return nil, errors.Wrap(err, "write the configuration")
 		}
 	}
 	return append(files, credentials...), nil
+}
+
+// configuredServer is one server that is to be configured.
+type configuredServer struct {
+	name, listen, url string
+	// route is where the others of a cluster reach it; empty for one that stands alone.
+	route string
+}
+
+// routeOffset is how much higher the port for servers is than the one for clients, as with the usual ports of nats-server.
+const routeOffset = 2000
+
+// servers reads which servers are to be configured.
+func (c configuration) servers() ([]configuredServer, error) {
+	if len(c.members) == 0 {
+		host, port, err := net.SplitHostPort(c.listen)
+		if err != nil {
+			return nil, usagef("--listen is %q: it is HOST:PORT", c.listen)
+		}
+		if unspecified(host) {
+			host = "127.0.0.1"
+		}
+		return []configuredServer{{name: "catenary", listen: c.listen, url: "nats://" + net.JoinHostPort(host, port)}}, nil
+	}
+	if !slices.Contains(topology.ClusterSizes()[1:], len(c.members)) {
+		return nil, usagef("%d members: a cluster has three servers, which survive the loss of one, or five, which survive that of two; an even number survives no more than one less does", len(c.members))
+	}
+	var all []configuredServer
+	seen := map[string]bool{}
+	for _, text := range c.members {
+		m, err := readMember(text)
+		if err != nil {
+			return nil, err
+		}
+		for _, once := range []string{m.name, m.listen, m.route} {
+			if seen[once] {
+				return nil, usagef("--member %s: %s is given to two servers, or for clients and servers alike", text, once)
+			}
+			seen[once] = true
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+func unspecified(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "" || ip != nil && ip.IsUnspecified()
+}
+
+// readMember reads NAME=HOST:PORT[,ROUTEPORT].
+func readMember(text string) (configuredServer, error) {
+	wrong := func(why string) (configuredServer, error) {
+		return configuredServer{}, usagef("--member is %q: %s", text, why)
+	}
+	name, where, _ := strings.Cut(text, "=")
+	address, routePort, given := strings.Cut(where, ",")
+	host, portText, err := net.SplitHostPort(address)
+	port, portErr := strconv.ParseUint(portText, 10, 16)
+	switch {
+	case name == "" || es.Key(name) != name:
+		return wrong("its name is of letters, digits, _ and -")
+	case err != nil || portErr != nil || port == 0:
+		return wrong("it is NAME=HOST:PORT, such as s1=10.0.0.1:4222, and a comma with the port for servers where that is not 2000 higher")
+	case unspecified(host):
+		return wrong("name the host at which clients and the other servers reach it")
+	}
+	route := port + routeOffset
+	if given {
+		if route, err = strconv.ParseUint(routePort, 10, 16); err != nil || route == 0 {
+			return wrong("behind the comma comes the port for servers")
+		}
+	} else if route > math.MaxUint16 {
+		return wrong("there is no port that is 2000 higher; give the one for servers behind a comma")
+	}
+	return configuredServer{name: name, listen: address, url: "nats://" + address, route: net.JoinHostPort(host, strconv.FormatUint(route, 10))}, nil
+}
+
+// clusterName is the same for all servers of a chain.
+const clusterName = "catenary"
+
+// clusterOf gives the place of one server among all.
+func clusterOf(servers []configuredServer, m configuredServer, secretPath string) (*topology.ClusterLayout, error) {
+	secret, err := os.ReadFile(secretPath)
+	if errors.Is(err, fs.ErrNotExist) {
+		secret = []byte(rand.Text())
+		err = os.WriteFile(secretPath, secret, 0o600)
+	}
+	if err != nil {
+		return nil, errors.Wrap(err, "secret of the cluster")
+	}
+	l := &topology.ClusterLayout{Name: clusterName, Listen: m.route, Secret: strings.TrimSpace(string(secret))}
+	if l.Secret == "" {
+		return nil, errors.Newf("secret of the cluster: %s is empty: remove it to have a new one made", secretPath)
+	}
+	for _, other := range servers {
+		l.Routes = append(l.Routes, other.route)
+	}
+	return l, nil
 }
 
 // ownKey gives the public key of the seed in a file, which is made when it is not there.

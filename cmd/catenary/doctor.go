@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"catenary/embedded"
+	"catenary/internal/cluster"
 	"catenary/internal/diagnosis"
 	"catenary/internal/health"
 	"catenary/internal/natsconn"
@@ -148,6 +149,10 @@ func (a *app) evidence(ctx context.Context, store string) (diagnosis.Evidence, e
 		}
 		e.Unreached, e.Denied = err, errors.Is(context.Cause(asking), natsconn.ErrDenied)
 		return e, nil
+	}
+	servers, err := cluster.Ask(asking, s.conn.Conn)
+	if e.ServersError = err; err == nil {
+		e.Servers = &servers
 	}
 	views, _, _ := s.views(asking) // that nobody answers shows in what is missing
 	for _, v := range views {

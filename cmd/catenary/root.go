@@ -67,7 +67,7 @@ func (a *app) rootCommand() *cobra.Command {
 		&cobra.Group{ID: groupAsk, Title: "Ask about the past:"},
 	)
 	root.AddCommand(
-		a.upCommand(), a.configureCommand(), a.agentCommand(), a.repairCommand(), a.rebuildCommand(), a.backupCommand(), a.restoreCommand(),
+		a.upCommand(), a.configureCommand(), a.serverCommand(), a.clusterCommand(), a.agentCommand(), a.repairCommand(), a.rebuildCommand(), a.backupCommand(), a.restoreCommand(),
 		a.doctorCommand(), a.checkCommand(),
 		a.sendCommand(), a.recordCommand(), a.publishCommand(), a.assignCommand(), a.unassignCommand(), a.importCommand(), a.parkedCommand(),
 		a.rolloutCommand(), a.strategyCommand(), a.trackCommand(), a.watchCommand(),

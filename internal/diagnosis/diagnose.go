@@ -27,6 +27,7 @@ func Diagnose(e Evidence) Diagnosis {
 	d := &Diagnosis{State: health.OK, Problems: []Problem{}}
 	d.store(e)
 	if d.server(e) {
+		d.servers(e)
 		d.processes(e)
 		d.missing(e)
 		d.copies(e)
@@ -41,10 +42,7 @@ func Diagnose(e Evidence) Diagnosis {
 
 // rank puts the worst first.
 func rank(s health.State) int {
-	if s == health.Fail {
-		return 0
-	}
-	return 1
+	return map[health.State]int{health.Fail: 0, health.Warn: 1, health.OK: 2}[s]
 }
 
 func (d *Diagnosis) add(p Problem) {
@@ -81,15 +79,29 @@ func (d *Diagnosis) server(e Evidence) bool {
 			Next: "ask with credentials of somebody who may: --creds, --context, or NATS_USER and NATS_PASSWORD",
 		})
 	case e.Unreached != nil:
-		d.add(Problem{
-			About: "server", State: health.Fail, Code: health.Away, What: e.Unreached.Error(),
-			Next: "start the server (nats-server -c deploy/nats-server.conf, or all in one with catenary up), or name it with --server",
-		})
+		for _, p := range Unreached(e.Unreached) {
+			d.add(p)
+		}
 	default:
 		d.add(Problem{About: "server", State: health.OK, What: "it answers at " + e.Server})
 		return true
 	}
 	return false
+}
+
+// servers takes over what the servers come to.
+func (d *Diagnosis) servers(e Evidence) {
+	switch {
+	case e.Servers != nil:
+		for _, p := range Cluster(*e.Servers) {
+			d.add(p)
+		}
+	case e.ServersError != nil:
+		d.add(Problem{
+			About: "servers", State: health.Warn, Code: health.Missing, What: "the servers do not say how they are: " + e.ServersError.Error(),
+			Next: "write their configuration again with catenary configure, which lets people ask them, and have them read it",
+		})
+	}
 }
 
 // name tells processes of one kind apart.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"catenary/agent/desk"
+	"catenary/internal/cluster"
 	"catenary/internal/health"
 )
 
@@ -25,6 +26,9 @@ type Evidence struct {
 	// Nodes tell how nodes are, unless nobody could say.
 	Nodes      []desk.Node
 	NodesError error
+	// Servers is what the servers say; nil with ServersError where none does. Both are nil where nobody has asked.
+	Servers      *cluster.View
+	ServersError error
 	// Store is what was found in a store directory; nil when none was to be looked at.
 	Store *Store
 }

@@ -86,8 +86,6 @@ type Layout struct {
 	MaxStoreBytes int64
 	// SyncAlways makes every acknowledged event durable against power loss.
 	SyncAlways bool
-	// PIDFile is where the server writes its process id; empty writes none.
-	PIDFile string
 	// Ledger and Mirrors authenticate our own processes. Their names are fixed.
 	Ledger, Mirrors User
 	// People lists everyone else: people, tools, agents.
@@ -113,9 +111,6 @@ func (l Layout) Config() (string, error) {
 	}
 	if l.Listen != "" {
 		w.line("listen: ", quote(l.Listen))
-	}
-	if l.PIDFile != "" {
-		w.line("pid_file: ", quote(l.PIDFile))
 	}
 	w.line("max_payload: ", strconv.Itoa(MaxPayloadBytes))
 	if l.StoreDir != "" {
@@ -390,7 +385,7 @@ func (l Layout) validate() error {
 			return errors.Wrapf(ErrLayout, "clients without credentials on %s, which others can reach; listen on loopback or drop the anonymous user", l.Listen)
 		}
 	}
-	for field, text := range map[string]string{"server name": l.ServerName, "listen": l.Listen, "store directory": l.StoreDir, "PID file": l.PIDFile} {
+	for field, text := range map[string]string{"server name": l.ServerName, "listen": l.Listen, "store directory": l.StoreDir} {
 		if err := validateText(field, text); err != nil {
 			return err
 		}
