@@ -39,10 +39,8 @@ func (s *Store) ReadAggregate(ctx context.Context, ref es.Ref) iter.Seq2[es.Mess
 // newest asks the leader for the sequence of the newest event on a subject, zero when there is none: a consumer alone may stand on a server that
 // has not got it yet.
 func (s *Store) newest(ctx context.Context, subject string) (uint64, error) {
-	var m *jetstream.RawStreamMsg
-	err := s.ask(ctx, func(ctx context.Context) (err error) {
-		m, err = s.stream.GetLastMsgForSubject(ctx, subject)
-		return err
+	m, err := ask(ctx, s, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
+		return s.stream.GetLastMsgForSubject(ctx, subject)
 	})
 	switch {
 	case err == nil:

@@ -142,11 +142,9 @@ func (r *reader) start() (*session, error) {
 }
 
 func (r *reader) consume() (*pull.Messages, string, error) {
-	var consumer jetstream.Consumer
-	// One whose making was not answered goes after consumerIdle.
-	err := r.store.ask(r.ctx, func(ctx context.Context) (err error) {
-		consumer, err = r.store.js.CreateConsumer(ctx, r.store.config.Stream, consumerConfig(r.subject, r.last))
-		return err
+	// One whose making was not answered, or answered late, goes after consumerIdle.
+	consumer, err := ask(r.ctx, r.store, func(ctx context.Context) (jetstream.Consumer, error) {
+		return r.store.js.CreateConsumer(ctx, r.store.config.Stream, consumerConfig(r.subject, r.last))
 	})
 	if err != nil {
 		return nil, "", err

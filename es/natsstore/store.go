@@ -61,10 +61,7 @@ func Open(ctx context.Context, nc *nats.Conn, config Config) (*Store, error) {
 	if s.js, err = jetstream.New(nc, jetstream.WithDefaultTimeout(config.RequestTimeout)); err != nil {
 		return nil, errors.Wrap(err, "event store")
 	}
-	err = s.ask(ctx, func(ctx context.Context) (err error) {
-		s.stream, err = s.js.Stream(ctx, config.Stream)
-		return err
-	})
+	s.stream, err = ask(ctx, s, func(ctx context.Context) (jetstream.Stream, error) { return s.js.Stream(ctx, config.Stream) })
 	if err != nil {
 		if isCode(err, jetstream.JSErrCodeStreamNotFound) {
 			err = errors.WithHint(err, "start the embedded server, or create the stream, before the processes that use it")
@@ -128,36 +125,10 @@ func (s *Store) learn(c jetstream.StreamConfig) {
 	s.replicated.Store(c.Replicas > 1)
 }
 
-// ask puts a question to the server, for as long as [Config.RequestTimeout]. The answer to one that was out when the
-// connection was lost never comes, and the client would wait for it to the end: so it is asked again on the next one. It MUST
-// change nothing.
-func (s *Store) ask(ctx context.Context, question func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, s.config.RequestTimeout)
-	defer cancel()
-	for {
-		s.mu.Lock()
-		connection := s.connection
-		s.mu.Unlock()
-		asking, giveUp := context.WithCancel(ctx)
-		stop := context.AfterFunc(connection, giveUp)
-		err := question(asking)
-		stop()
-		lost := asking.Err() != nil
-		giveUp()
-		if err == nil || !lost || ctx.Err() != nil || s.nc.IsClosed() {
-			return err
-		}
-	}
-}
-
 // Tail gives the stream's last sequence as its leader knows it, 0 when it is empty; errors are marked
 // [es.ErrUnavailable].
 func (s *Store) Tail(ctx context.Context) (uint64, error) {
-	var info *jetstream.StreamInfo
-	err := s.ask(ctx, func(ctx context.Context) (err error) {
-		info, err = s.stream.Info(ctx)
-		return err
-	})
+	info, err := ask(ctx, s, func(ctx context.Context) (*jetstream.StreamInfo, error) { return s.stream.Info(ctx) })
 	if err != nil {
 		return 0, readError(errors.Wrapf(err, "tail of event stream %s", s.config.Stream))
 	}
@@ -180,11 +151,7 @@ func (s *Store) get(ctx context.Context, sequence uint64) (*jetstream.RawStreamM
 	if sequence == 0 {
 		return nil, errors.Mark(errors.New("event 0: sequences start at 1"), es.ErrNotFound)
 	}
-	var m *jetstream.RawStreamMsg
-	err := s.ask(ctx, func(ctx context.Context) (err error) {
-		m, err = s.stream.GetMsg(ctx, sequence)
-		return err
-	})
+	m, err := ask(ctx, s, func(ctx context.Context) (*jetstream.RawStreamMsg, error) { return s.stream.GetMsg(ctx, sequence) })
 	if err != nil {
 		return nil, readError(errors.Wrapf(err, "get event %d of stream %s", sequence, s.config.Stream))
 	}
