@@ -183,6 +183,9 @@ func (w *Watch) Look(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	there, err := w.streams(bounded)
+	if err == nil {
+		err = w.unlisted(bounded, there)
+	}
 	if ctx.Err() != nil {
 		return nil // told to stop
 	}
@@ -214,6 +217,23 @@ func (w *Watch) streams(ctx context.Context) (map[string]*jetstream.StreamInfo, 
 		there[info.Config.Name] = info
 	}
 	return there, errors.Wrap(list.Err(), "look at the streams")
+}
+
+// unlisted looks again for the event stream when it is not among the others. A list leaves out streams that have no leader at the moment, as after
+// the loss of a server: these are there, and nothing can be said of them until there is one. It gives an error then.
+func (w *Watch) unlisted(ctx context.Context, there map[string]*jetstream.StreamInfo) error {
+	if there[topology.EventStream] != nil {
+		return nil
+	}
+	stream, err := w.js.Stream(ctx, topology.EventStream)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return nil
+	case err != nil:
+		return errors.Wrapf(err, "look at stream %s", topology.EventStream)
+	}
+	there[topology.EventStream] = stream.CachedInfo()
+	return nil
 }
 
 // wanted gives what the event stream, and those of the others that are there, must be.
