@@ -21,6 +21,10 @@ func (e *ConfigError) Error() string {
 	if e.Field == restoreField {
 		return fmt.Sprintf("stream %s has %s %s: not all %s are in it; restore the same backup again, which goes on where it stopped", e.Stream, e.Field, e.Found, e.Keeps)
 	}
+	if e.Field == replicasField {
+		return fmt.Sprintf("stream %s has %s replicas, expected %s: the server gives no more to one that it persists asynchronously; take a backup, and restore it onto the cluster (docs/guides/cluster.md)",
+			e.Stream, e.Found, e.Expected)
+	}
 	return fmt.Sprintf("stream %s has %s %s, expected %s: it is not safe to keep %s in; update the stream, or use another server",
 		e.Stream, e.Field, e.Found, e.Expected, e.Keeps)
 }
@@ -43,7 +47,7 @@ func Check(keeps string, want, found jetstream.StreamConfig) error {
 		{"Retention", want.Retention, found.Retention, found.Retention == want.Retention},
 		{"Discard", want.Discard, found.Discard, found.Discard == want.Discard},
 		{"Storage", want.Storage, found.Storage, found.Storage == want.Storage},
-		{"Replicas", fmt.Sprint("at least ", want.Replicas), found.Replicas, found.Replicas >= want.Replicas},
+		{replicasField, fmt.Sprint("at least ", want.Replicas), found.Replicas, found.Replicas >= want.Replicas},
 		{"PersistMode", want.PersistMode, found.PersistMode, found.PersistMode == want.PersistMode || found.PersistMode == jetstream.DefaultPersistMode},
 		{"MaxMsgsPerSubject", limit(want.MaxMsgsPerSubject), limit(found.MaxMsgsPerSubject), max(found.MaxMsgsPerSubject, 0) == max(want.MaxMsgsPerSubject, 0)},
 		{"MaxMsgs", "no limit", found.MaxMsgs, found.MaxMsgs <= 0},
@@ -75,6 +79,9 @@ func Check(keeps string, want, found jetstream.StreamConfig) error {
 	}
 	return nil
 }
+
+// replicasField is the field of which a stream is given what it lacks, unless the server can't.
+const replicasField = "Replicas"
 
 // restoreField names what is no field of the configuration.
 const restoreField = "a restore"

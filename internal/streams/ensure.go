@@ -24,7 +24,7 @@ type Plan struct {
 }
 
 // Ensure makes a stream, or checks that the one that exists keeps what it must. One that exists is given what it lacks: more bytes, larger
-// messages, batches, and the subject that its values are told on; the time for which it remembers ids is set. A higher limit stays, since
+// messages, batches, more replicas where the server can give them, and the subject that its values are told on; the time for which it remembers ids is set. A higher limit stays, since
 // lowering one can't make room. It gives the errors of the plan's check, of type [*ConfigError] by default, and those of the server.
 func Ensure(ctx context.Context, js jetstream.JetStream, p Plan) (jetstream.Stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, ensureTimeout)
@@ -50,7 +50,7 @@ func Ensure(ctx context.Context, js jetstream.JetStream, p Plan) (jetstream.Stre
 	}
 	stream, err = js.UpdateStream(ctx, raised)
 	if err != nil {
-		return nil, p.Kind(errors.Wrapf(err, "let stream %s have %d bytes, %d a message, and remember ids for %v", found.Name, raised.MaxBytes, raised.MaxMsgSize, raised.Duplicates))
+		return nil, p.Kind(errors.Wrapf(err, "let stream %s have %d bytes, %d a message, %d replicas, and remember ids for %v", found.Name, raised.MaxBytes, raised.MaxMsgSize, raised.Replicas, raised.Duplicates))
 	}
 	return stream, nil
 }
@@ -68,6 +68,10 @@ func raise(want, found jetstream.StreamConfig) jetstream.StreamConfig {
 	}
 	if want.RePublish != nil && found.RePublish == nil {
 		found.RePublish = want.RePublish
+	}
+	// The server changes neither how a stream persists nor replicates one that persists asynchronously.
+	if found.PersistMode == jetstream.DefaultPersistMode {
+		found.Replicas = max(found.Replicas, want.Replicas)
 	}
 	found.AllowBatchPublish = found.AllowBatchPublish || want.AllowBatchPublish
 	return found

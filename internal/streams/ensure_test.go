@@ -51,7 +51,7 @@ func (k *kept) UpdateStream(_ context.Context, c jetstream.StreamConfig) (jetstr
 // lose what is kept in it is refused.
 func TestEnsure(t *testing.T) {
 	t.Parallel()
-	want := jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}, MaxBytes: 100, MaxMsgSize: 10, Duplicates: 3, AllowBatchPublish: true, RePublish: &jetstream.RePublish{Destination: "x"}}
+	want := jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}, MaxBytes: 100, MaxMsgSize: 10, Duplicates: 3, AllowBatchPublish: true, RePublish: &jetstream.RePublish{Destination: "x"}, Replicas: 3}
 	with := func(change func(*jetstream.StreamConfig)) *jetstream.StreamConfig {
 		c := want
 		change(&c)
@@ -70,9 +70,13 @@ func TestEnsure(t *testing.T) {
 		"one that lacks all": {found: &jetstream.StreamConfig{Name: "S", Subjects: want.Subjects, MaxBytes: 5, Duplicates: 9}, becomes: &want, updates: 1},
 		"one with more room": {found: with(func(c *jetstream.StreamConfig) { c.MaxBytes = 200 }), becomes: with(func(c *jetstream.StreamConfig) { c.MaxBytes = 200 })},
 		"one without limits": {found: with(func(c *jetstream.StreamConfig) { c.MaxBytes = -1 }), field: "MaxBytes"},
-		"one that forgets":   {found: with(func(c *jetstream.StreamConfig) { c.MaxMsgs = 5 }), field: "MaxMsgs"},
-		"a server's error":   {found: with(func(c *jetstream.StreamConfig) { c.MaxBytes = 5 }), fails: errors.New("no room"), updates: 1},
-		"none, and an error": {fails: errors.New("no room")},
+		"one of five":        {found: with(func(c *jetstream.StreamConfig) { c.Replicas = 5 }), becomes: with(func(c *jetstream.StreamConfig) { c.Replicas = 5 })},
+		"one on one server":  {found: with(func(c *jetstream.StreamConfig) { c.Replicas = 1 }), becomes: &want, updates: 1},
+		// The server would refuse it.
+		"one on one server, in its memory first": {found: with(func(c *jetstream.StreamConfig) { c.Replicas, c.PersistMode = 1, jetstream.AsyncPersistMode }), field: "Replicas"},
+		"one that forgets":                       {found: with(func(c *jetstream.StreamConfig) { c.MaxMsgs = 5 }), field: "MaxMsgs"},
+		"a server's error":                       {found: with(func(c *jetstream.StreamConfig) { c.MaxBytes = 5 }), fails: errors.New("no room"), updates: 1},
+		"none, and an error":                     {fails: errors.New("no room")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
