@@ -59,6 +59,8 @@ type Config struct {
 	BucketBytes     int64
 	// Users are people and tools of the ops account besides the operator.
 	Users []topology.User
+	// Restoring says that a backup is being restored into the store: [BeginRestore] has marked it.
+	Restoring bool
 	// Logger receives the server's log. Default: slog.Default().
 	Logger *slog.Logger
 }

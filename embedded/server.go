@@ -62,6 +62,11 @@ func Start(ctx context.Context, c Config) (_ *Server, err error) {
 			err = errors.CombineErrors(err, lock.release())
 		}
 	}()
+	if !c.Restoring {
+		if err := checkRestored(c.StoreDir); err != nil {
+			return nil, err
+		}
+	}
 	storeBytes, options, err := resolveLimits(c, 1)
 	if err != nil {
 		return nil, err

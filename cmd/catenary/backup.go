@@ -44,6 +44,9 @@ func (a *app) backupCommand() *cobra.Command {
 	flags.StringVar(&f.store, "store", "", "back up the store in `DIR`, of a chain that does not run")
 	output := formatFlag(cmd, formatTable)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := givenDir(args[0]); err != nil {
+			return err
+		}
 		take := a.backupRunning
 		if cmd.Flags().Changed("store") {
 			if err := notEmpty(map[string]string{"store": f.store}); err != nil {
@@ -58,6 +61,14 @@ func (a *app) backupCommand() *cobra.Command {
 		return a.showBackup(*output, args[0], m)
 	}
 	return cmd
+}
+
+// givenDir gives a usage error for a directory that was given as nothing, as a script does whose variable is not set.
+func givenDir(dir string) error {
+	if dir == "" {
+		return usagef("DIR is empty: give a directory")
+	}
+	return nil
 }
 
 // backupRunning backs up a chain that runs. There is no bound on the whole: each of its pieces has its own.
@@ -123,8 +134,7 @@ func (a *app) takeBackup(ctx context.Context, dir string, source backup.Source, 
 	if f.artifacts {
 		c.Artifacts = run.BackupArtifacts(client)
 	}
-	m, err := backup.Take(ctx, dir, c)
-	return m, errors.WithHint(err, "nothing that was taken counts as a backup")
+	return backup.Take(ctx, dir, c)
 }
 
 // showBackup shows what a backup holds.

@@ -2,20 +2,25 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/errors"
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"catenary/agent/depot"
+	"catenary/embedded"
 	"catenary/es/estest"
 	"catenary/internal/backup"
 	"catenary/internal/guard"
 	"catenary/internal/room"
+	"catenary/internal/run"
 	"catenary/internal/topology"
 )
 
@@ -117,11 +122,55 @@ func TestRestoreOfADamagedBackup(t *testing.T) {
 	if found := on(t).must(exitFailed, "restore", b, "--store", store); !strings.Contains(found.err, filepath.Base(files[0])) || !strings.Contains(found.err, "nothing was written") {
 		t.Errorf("it says %q", found.err)
 	}
-	for _, left := range []string{store, store + ".restoring"} {
-		if _, err := os.Stat(left); err == nil {
-			t.Errorf("%s is there", left)
+	if _, err := os.Stat(store); err == nil {
+		t.Errorf("%s is there", store)
+	}
+	on(t).must(exitUsage, "backup", "")
+	on(t).must(exitUsage, "restore", "", "--store", store)
+}
+
+// TestAnInterruptedRestore: nobody starts over what is there of it, not even while that is nothing, and the same backup goes on. The directory
+// stays the one it was: it may be where a disk is mounted.
+func TestAnInterruptedRestore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b, store := filepath.Join(dir, "b"), t.TempDir()
+	m := read[backup.Manifest](on(t), "backup", b)
+	if err := os.Mkdir(filepath.Join(store, "lost+found"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Stat(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func(says string) {
+		t.Helper()
+		for _, args := range [][]string{{"up", "--store", store, "--listen", "127.0.0.1:0"}, {"backup", filepath.Join(dir, "none"), "--store", store}, {"verify", "--store", store}} {
+			if found := on(t).must(exitFailed, args...); !strings.Contains(found.err, "being restored") && !strings.Contains(found.err, says) {
+				t.Errorf("%s says %q", args[0], found.err)
+			}
 		}
 	}
+	if err := embedded.BeginRestore(store); err != nil {
+		t.Fatal(err)
+	}
+	refused("there is no store") // nothing is written yet
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	log := slog.New(slog.DiscardHandler)
+	err = (&app{}).withStore(ctx, embedded.Config{StoreDir: store, Restoring: true, Logger: log}, func(server *embedded.Server, nc *nats.Conn) error {
+		return run.Restore(ctx, m, b, backup.Target{Conn: nc, Streams: server.Options(), Progress: func(backup.Progress) { cancel() }}, log)
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("it was not interrupted: %v", err)
+	}
+	refused("being restored")
+	on(t).ok("restore", b, "--store", store)
+	if after, err := os.Stat(store); err != nil || !os.SameFile(before, after) {
+		t.Errorf("the directory is another one, error %v", err)
+	}
+	on(t).ok("verify", "--store", store)
+	on(t).must(exitRefused, "restore", b, "--store", store)
 }
 
 // TestRestoreOntoAServer restores a chain onto a server of its own, as its settings say.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
@@ -23,8 +24,8 @@ Before anything is written, every file of the backup is compared with its digest
 the sequences they had, byte for byte, and are read back; then the store is ready for catenary up, or for the writer and the projector,
 which fold the buckets and the audit store again.
 
-With --store it makes the store of catenary up: the directory is there when all of it is. With --config it restores onto a server, as
-the user that the settings of the writer name; it can be run again after it was interrupted, and no writer starts before it has ended.
+With --store it makes the store of catenary up. With --config it restores onto a server, as the user that the settings of the writer name.
+When it was interrupted, run it again: it goes on where it stopped. Nobody starts over what is there before it has ended.
 
 A chain that has gone on after the backup was taken is shorter now, and whoever has seen more says so: see docs/guides/backup.md.`
 
@@ -46,6 +47,9 @@ func (a *app) restoreCommand() *cobra.Command {
 	cmd.MarkFlagsOneRequired("store", "config")
 	cmd.MarkFlagsMutuallyExclusive("store", "config")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := givenDir(args[0]); err != nil {
+			return err
+		}
 		for name, value := range map[string]string{"store": f.store, "config": f.config} {
 			if cmd.Flags().Changed(name) {
 				if err := notEmpty(map[string]string{name: value}); err != nil {
@@ -100,58 +104,73 @@ func (a *app) restoreOnto(ctx context.Context, dir string, m backup.Manifest, co
 	defer conn.Close()
 	ctx, cancel := conn.WithDenial(ctx)
 	defer cancel()
-	return run.Restore(ctx, m, dir, backup.Target{Conn: conn.Conn, Streams: settings.Streams(), Progress: progress}, log)
+	return goesOn(run.Restore(ctx, m, dir, backup.Target{Conn: conn.Conn, Streams: settings.Streams(), Progress: progress}, log), "")
 }
 
-// restoreInto makes the store of a chain. It is made under another name beside it, and gets its own when it is whole.
-func (a *app) restoreInto(ctx context.Context, dir string, m backup.Manifest, store string, progress func(backup.Progress)) (err error) {
-	store, err = filepath.Abs(store)
+// restoreInto makes the store of a chain. Until it is whole it is marked, so that nobody starts over it.
+func (a *app) restoreInto(ctx context.Context, dir string, m backup.Manifest, store string, progress func(backup.Progress)) error {
+	store, err := filepath.Abs(store)
 	if err != nil {
 		return errors.Wrapf(err, "store directory %s", store)
 	}
-	if err := checkNoStore(store); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(store), 0o700); err != nil {
-		return errors.Wrap(err, "make the store directory")
-	}
-	free, err := room.FreeBytes(filepath.Dir(store))
+	begun, err := checkNoStore(store)
 	if err != nil {
 		return err
 	}
-	if need := m.EventBytes + m.Bytes() + room.ReserveBytes; free < need {
-		return errors.WithHint(errors.Mark(errors.Newf("the disk of %s has %d bytes left, the restore needs about %d", store, free, need), errRefused), "free some, or choose another disk")
-	}
-	part := store + ".restoring"
-	if err := os.Mkdir(part, 0o700); err != nil {
-		return errors.WithHintf(errors.Wrap(err, "make the store"), "if nothing is being restored there now, remove %s, which an interrupted restore has left", part)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.CombineErrors(err, errors.Wrap(os.RemoveAll(part), "remove what was restored"))
+	if !begun {
+		if err := checkRoom(m, store); err != nil {
+			return err
 		}
-	}()
+	}
+	if err := embedded.BeginRestore(store); err != nil {
+		return err
+	}
 	log := slog.New(slog.DiscardHandler)
-	err = a.withStore(ctx, embedded.Config{StoreDir: part, Logger: log}, func(server *embedded.Server, nc *nats.Conn) error {
+	err = a.withStore(ctx, embedded.Config{StoreDir: store, Restoring: true, Logger: log}, func(server *embedded.Server, nc *nats.Conn) error {
 		return run.Restore(ctx, m, dir, backup.Target{Conn: nc, Streams: server.Options(), Progress: progress}, log)
 	})
 	if err != nil {
-		return err
+		return goesOn(err, "; or remove "+store)
 	}
-	if err := os.Remove(store); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return errors.Wrap(err, "put the store into its place")
-	}
-	return errors.Wrap(os.Rename(part, store), "put the store into its place")
+	return embedded.EndRestore(store)
 }
 
-// checkNoStore makes sure that a directory is not there, or empty.
-func checkNoStore(store string) error {
-	entries, err := os.ReadDir(store)
-	switch {
-	case errors.Is(err, os.ErrNotExist), err == nil && len(entries) == 0:
-		return nil
-	case err != nil:
-		return errors.Wrap(err, "look at the store directory")
+// goesOn says of a restore that did not end that it can be gone on with, or else what to do.
+func goesOn(err error, or string) error {
+	if err == nil || errors.IsAny(err, backup.ErrNotEmpty, backup.ErrDamaged) {
+		return err
 	}
-	return errors.WithHint(errors.Mark(errors.Newf("%s is not empty", store), backup.ErrNotEmpty), "restore into a directory that does not exist; when the chain runs on it, remove the former one")
+	return errors.WithHint(err, "restore the same backup again, which goes on where it stopped"+or)
+}
+
+// checkNoStore makes sure that a directory is not there, or empty, or that a restore was begun in it. What a file system keeps at its root
+// is nothing.
+func checkNoStore(store string) (begun bool, err error) {
+	if begun, err := embedded.Restoring(store); begun {
+		return true, err
+	}
+	entries, err := os.ReadDir(store)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, errors.Wrap(err, "look at the store directory")
+	}
+	if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != "lost+found" }) {
+		return false, errors.WithHint(errors.Mark(errors.Newf("%s is not empty", store), backup.ErrNotEmpty), "restore into a directory that does not exist; when the chain runs on it, remove the former one")
+	}
+	return false, nil
+}
+
+// checkRoom makes sure that a backup fits onto the disk that its store is to be on, of which nothing is there yet.
+func checkRoom(m backup.Manifest, store string) error {
+	free, err := room.FreeBytes(store)
+	for at := store; errors.Is(err, os.ErrNotExist); {
+		at = filepath.Dir(at)
+		free, err = room.FreeBytes(at)
+	}
+	if need := m.EventBytes + m.Bytes() + room.ReserveBytes; err == nil && free < need {
+		return errors.WithHint(errors.Mark(errors.Newf("the disk of %s has %d bytes left, the restore needs about %d", store, free, need), errRefused), "free some, or choose another disk")
+	}
+	return err
 }

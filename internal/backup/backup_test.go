@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -325,7 +326,7 @@ func TestDirectories(t *testing.T) {
 	if _, err := backup.Read(cut); !errors.Is(err, backup.ErrNoBackup) || !strings.Contains(err.Error(), "interrupted") {
 		t.Errorf("an interrupted backup: %v", err)
 	}
-	if err := again(cut); !errors.Is(err, backup.ErrTaken) || !strings.Contains(hints(err), "interrupted") {
+	if err := again(cut); !errors.Is(err, backup.ErrTaken) || !strings.Contains(hints(err), "has not ended") {
 		t.Errorf("into an interrupted backup: %v, %s", err, hints(err))
 	}
 	if _, err := backup.Read(t.TempDir()); !errors.Is(err, backup.ErrNoBackup) {
@@ -424,11 +425,43 @@ func TestARestoreThatWasInterrupted(t *testing.T) {
 	if err := restore(t, nc, otherDir); !errors.Is(err, backup.ErrNotEmpty) {
 		t.Errorf("another backup goes on: %v", err)
 	}
+	// Nor does it end before the artifacts are there, which come last.
+	cut := errors.New("the artifacts were cut")
+	if err := backup.Restore(bounded(t), m, dir, backup.Target{Conn: nc, Streams: options(), Artifacts: func(context.Context) error { return cut }}); !errors.Is(err, cut) {
+		t.Errorf("it ended with %v", err)
+	}
+	if _, err := natsstore.Open(t.Context(), nc, natsstore.Config{}); err == nil {
+		t.Error("a writer may begin before the artifacts are there")
+	}
 	if err := restore(t, nc, dir); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(all(t, r.store)[:events], all(t, open(t, nc))); diff != "" {
 		t.Errorf("the events differ (-taken +restored):\n%s", diff)
+	}
+}
+
+// TestALeftover: nothing of another chain, or of what is lost of this one, is left beside what is restored: marks say how far views have read,
+// and commands that wait would be done.
+func TestALeftover(t *testing.T) {
+	t.Parallel()
+	dir, _ := take(t, recorded(t, 30).ledger)
+	marks, inbox := topology.Marks(options()), topology.Inbox(options())
+	for subject, left := range map[string]jetstream.StreamConfig{topology.BucketSubject(topology.BucketMarks, "nodes"): marks, topology.InboxStoredPrefix + ".node.n1": inbox} {
+		nc := estest.Server(t, false).Connect(t)
+		js, err := jetstream.New(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := js.CreateStream(t.Context(), left); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := js.Publish(t.Context(), subject, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if err := restore(t, nc, dir); !errors.Is(err, backup.ErrNotEmpty) || !strings.Contains(err.Error(), left.Name) {
+			t.Errorf("beside stream %s: %v", left.Name, err)
+		}
 	}
 }
 
@@ -444,13 +477,19 @@ func TestAStoreTooSmall(t *testing.T) {
 	}
 }
 
-// TestArtifacts keeps what is given beside the record.
+// TestArtifacts keeps what is given beside the record, also when it was cut.
 func TestArtifacts(t *testing.T) {
 	t.Parallel()
+	opened := 0
 	r := recorded(t, 3)
 	dir := filepath.Join(t.TempDir(), "b")
 	m, err := backup.Take(bounded(t), dir, backup.Config{Source: r.ledger, Now: now, Artifacts: func(_ context.Context, add backup.AddArtifact) error {
-		return add("sha256:aa", "web.tar", io.LimitReader(strings.NewReader("content"), 7))
+		return add("sha256:aa", "web.tar", func(context.Context) (io.ReadCloser, error) {
+			if opened++; opened == 1 {
+				return io.NopCloser(io.MultiReader(strings.NewReader("con"), iotest.ErrReader(errors.Mark(errors.New("cut"), es.ErrUnavailable)))), nil
+			}
+			return io.NopCloser(strings.NewReader("content")), nil
+		})
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -37,16 +36,20 @@ type Target struct {
 	Conn *nats.Conn
 	// Streams are the limits of what is made.
 	Streams topology.Options
+	// Artifacts restores the artifacts, and goes on where it was interrupted; nil when there are none.
+	Artifacts func(context.Context) error
 	// Progress may be nil.
 	Progress func(Progress)
 }
 
 // Restore puts the record of a backup into an empty store, and reads it back: its events with their sequences, byte for byte, its checkpoints
-// and the directory of actors. Artifacts are the caller's. The files MUST have been checked. A restore of the same backup that was
-// interrupted is gone on with. It gives errors marked [ErrNotEmpty], [ErrDamaged], [es.ErrFull], [es.ErrUnavailable] or [es.ErrUnclear].
+// and the directory of actors. The files MUST have been checked. A restore of the same backup that was interrupted is gone on with. It gives errors marked [ErrNotEmpty], [ErrDamaged], [es.ErrFull], [es.ErrUnavailable] or [es.ErrUnclear].
 func Restore(ctx context.Context, m Manifest, dir string, to Target) error {
 	if to.Progress == nil {
 		to.Progress = func(Progress) {}
+	}
+	if to.Artifacts == nil {
+		to.Artifacts = func(context.Context) error { return nil }
 	}
 	js, err := jetstream.New(to.Conn)
 	if err != nil {
@@ -60,7 +63,7 @@ func Restore(ctx context.Context, m Manifest, dir string, to Target) error {
 		return err
 	}
 	defer r.store.Close()
-	for _, step := range []func(context.Context) error{r.events, r.checkpoints, r.actors, r.verify, r.end} {
+	for _, step := range []func(context.Context) error{r.events, r.checkpoints, r.actors, r.verify, to.Artifacts, r.end} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -106,21 +109,17 @@ func (r *restoring) begin(ctx context.Context) error {
 	return natsstore.EnsureError(errors.Wrap(err, "make the event stream"))
 }
 
-// checkEmpty makes sure that no stream of a chain holds anything that what is restored does not fit to. When a restore is gone on with, what
-// it has stored is there.
+// checkEmpty makes sure that no stream of the account, which is the chain's alone, holds anything that what is restored does not fit to: values
+// and marks of views, commands that wait, receipts of what is lost. When a restore is gone on with, what it has stored is there.
 func (r *restoring) checkEmpty(ctx context.Context, resumed bool) error {
-	restored := []string{topology.EventStream, topology.CheckpointStream, topology.BucketStream(topology.BucketActors)}
-	others := []string{topology.ObjectsStream(topology.ObjectsSnapshots), topology.BucketStream(topology.BucketTiles)}
+	restored := []string{topology.EventStream, topology.CheckpointStream, topology.BucketStream(topology.BucketActors), topology.ObjectsStream(topology.ObjectsArtifacts)}
 	list := r.js.ListStreams(ctx)
 	for info := range list.Info() {
-		name := info.Config.Name
-		bucket, isBucket := strings.CutPrefix(name, topology.BucketStream(""))
-		_, _, view := topology.GenerationOf(bucket)
-		counts := isBucket && view || slices.Contains(others, name) || slices.Contains(restored, name) && !resumed
-		if counts && info.State.LastSeq > 0 {
-			return errors.WithHint(errors.Mark(errors.Newf("stream %s holds %d messages already", name, info.State.Msgs), ErrNotEmpty),
-				"restore into a new store; to use this server, stop every process of the chain and remove its streams with: nats stream rm")
+		if info.State.LastSeq == 0 || resumed && slices.Contains(restored, info.Config.Name) {
+			continue
 		}
+		return errors.WithHint(errors.Mark(errors.Newf("stream %s was written already, and holds %d messages", info.Config.Name, info.State.Msgs), ErrNotEmpty),
+			"restore into a new store; to use this server, stop every process of the chain and remove all streams of its account with: nats stream rm")
 	}
 	return natsstore.ReadError(errors.Wrap(list.Err(), "look at what is in the store"))
 }
@@ -231,7 +230,7 @@ func (r *restoring) append(ctx context.Context, after es.Head, batch []es.Messag
 		defer cancel()
 		err = es.Settle(bounded, r.store, after, batch)
 	}
-	return errors.WithHint(errors.Wrapf(err, "restore the events after %d", after.Sequence), "make room if the disk is full, start the server again if it does not answer, and restore the same backup again: it goes on where it stopped")
+	return errors.WithHint(errors.Wrapf(err, "restore the events after %d", after.Sequence), "make room if the disk is full, and start the server again if it does not answer")
 }
 
 // lines reads a file of the backup.

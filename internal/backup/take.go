@@ -49,8 +49,9 @@ type Config struct {
 	Artifacts func(ctx context.Context, add AddArtifact) error
 }
 
-// AddArtifact adds an artifact to a backup.
-type AddArtifact func(digest, title string, content io.Reader) error
+// AddArtifact adds an artifact to a backup. Open gives its content, which ends with an error when it is not what the digest says; it is asked
+// again after an error marked [es.ErrUnavailable].
+type AddArtifact func(digest, title string, open func(context.Context) (io.ReadCloser, error)) error
 
 // Take takes a backup into a directory, which it makes; an empty one will do. What has failed is removed, so far as the disk allows. It
 // gives errors marked [ErrTaken], [es.ErrBrokenChain] for a stream that is damaged, [es.ErrUnavailable], and those of the disk.
@@ -64,7 +65,7 @@ func Take(ctx context.Context, dir string, c Config) (Manifest, error) {
 	}
 	t := &taking{Config: c, dir: dir, manifest: Manifest{Form: form, Program: c.Program, Artifacts: c.Artifacts != nil}}
 	if err := t.take(ctx); err != nil {
-		return Manifest{}, errors.CombineErrors(err, t.discard(made))
+		return Manifest{}, errors.WithHint(errors.CombineErrors(err, t.discard(made)), "nothing that was taken counts as a backup")
 	}
 	return t.manifest, nil
 }
@@ -85,7 +86,7 @@ func begin(dir string) (made bool, err error) {
 		if _, err := Read(dir); err == nil {
 			advice = "there is a backup in it already: give each its own directory, such as one named by the day"
 		} else if _, err := os.Stat(filepath.Join(dir, unfinishedFile)); err == nil {
-			advice = "a backup was begun in it and interrupted: remove it, or give another directory"
+			advice = "a backup was begun in it and has not ended: give another directory, or remove it if none is being taken there now"
 		}
 		return false, errors.WithHint(errors.Mark(errors.Newf("%s is not empty", dir), ErrTaken), advice)
 	}
@@ -296,18 +297,36 @@ func (t *taking) actors(ctx context.Context) error {
 }
 
 func (t *taking) artifacts(ctx context.Context) error {
-	return t.Artifacts(ctx, func(digest, title string, content io.Reader) (err error) {
-		out, err := t.create(File{Name: fmt.Sprintf("artifact-%06d", len(t.manifest.Files)), Kind: Artifact, Artifact: digest, Title: title})
-		if err != nil {
-			return err
-		}
-		if _, err := io.CopyBuffer(writerFunc(out.write), content, make([]byte, 1<<20)); err != nil {
-			out.abandon()
-			return errors.Wrapf(err, "back up artifact %s", digest)
-		}
+	return t.Artifacts(ctx, func(digest, title string, open func(context.Context) (io.ReadCloser, error)) error {
+		f := File{Name: fmt.Sprintf("artifact-%06d", len(t.manifest.Files)), Kind: Artifact, Artifact: digest, Title: title}
+		came := uint64(0)
+		err := t.again(ctx, func() uint64 { return came }, func() error {
+			return t.artifact(ctx, f, open, func(n int) { came += uint64(n) })
+		})
 		t.Progress(Progress{Events: t.manifest.Head.Sequence, All: t.manifest.Head.Sequence, Bytes: t.bytes})
-		return out.close()
+		return errors.Wrapf(err, "back up artifact %s", digest)
 	})
+}
+
+func (t *taking) artifact(ctx context.Context, f File, open func(context.Context) (io.ReadCloser, error), came func(int)) (err error) {
+	content, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.CombineErrors(err, content.Close()) }()
+	out, err := t.create(f)
+	if err != nil {
+		return err
+	}
+	_, err = io.CopyBuffer(writerFunc(func(data []byte) error {
+		came(len(data))
+		return out.write(data)
+	}), content, make([]byte, 1<<20))
+	if err != nil {
+		out.abandon()
+		return err
+	}
+	return out.close()
 }
 
 type writerFunc func([]byte) error

@@ -2,6 +2,9 @@ package run
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"hash"
 	"io"
 	"log/slog"
 	"os"
@@ -11,33 +14,61 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
 
+	"catenary/agent/artifacts"
 	"catenary/agent/depot"
+	"catenary/es"
 	"catenary/internal/backup"
 	"catenary/internal/topology"
 )
 
-// BackupArtifacts gives what adds the depot's artifacts to a backup.
+// BackupArtifacts gives what adds the depot's artifacts to a backup. One that is pruned meanwhile is left out, and one that is damaged ends it.
 func BackupArtifacts(client *depot.Client) func(ctx context.Context, add backup.AddArtifact) error {
 	return func(ctx context.Context, add backup.AddArtifact) error {
 		for stored, err := range client.List(ctx) {
 			if err != nil {
 				return errors.Wrap(err, "list the artifacts")
 			}
-			if err := addArtifact(ctx, client, stored, add); err != nil {
-				return err
+			err := add(stored.Digest, stored.File, func(ctx context.Context) (io.ReadCloser, error) {
+				content, err := client.Open(ctx, stored.Digest, 0)
+				if err != nil {
+					return nil, unavailable(err)
+				}
+				return &compared{ReadCloser: content, digest: stored.Digest, sum: sha256.New()}, nil
+			})
+			if err != nil && !errors.Is(err, artifacts.ErrNotFound) {
+				return errors.WithHint(err, "if it is damaged, publish it again, which mends it; or leave out --artifacts")
 			}
 		}
 		return nil
 	}
 }
 
-func addArtifact(ctx context.Context, client *depot.Client, stored depot.Stored, add backup.AddArtifact) (err error) {
-	content, err := client.Open(ctx, stored.Digest, 0)
-	if err != nil {
-		return errors.Wrapf(err, "artifact %s", stored.Digest)
+// compared is an artifact's content that ends with an error when it is not what its digest says.
+type compared struct {
+	io.ReadCloser
+	digest string
+	sum    hash.Hash
+}
+
+// Read implements [io.Reader].
+func (c *compared) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	_, _ = c.sum.Write(p[:n]) // a hash takes everything
+	if !errors.Is(err, io.EOF) {
+		return n, unavailable(err)
 	}
-	defer func() { err = errors.CombineErrors(err, content.Close()) }()
-	return add(stored.Digest, stored.File, content)
+	if found := artifacts.Algorithm + hex.EncodeToString(c.sum.Sum(nil)); found != c.digest {
+		return n, &artifacts.Mismatch{Expected: c.digest, Found: found}
+	}
+	return n, io.EOF
+}
+
+// unavailable marks an error of the depot after which it may be asked again.
+func unavailable(err error) error {
+	if errors.Is(err, artifacts.ErrUnavailable) {
+		return errors.Mark(err, es.ErrUnavailable)
+	}
+	return err
 }
 
 // ServeDepot serves artifacts over a connection in the ledger's account, where no projector runs, while work is done with a client of
@@ -61,21 +92,19 @@ func ServeDepot(ctx context.Context, nc *nats.Conn, options topology.Options, lo
 // Restore puts a backup, whose files have been checked, into an empty store: the record, and the artifacts if they are in it. It gives the
 // errors of backup.Restore and those of the depot.
 func Restore(ctx context.Context, m backup.Manifest, dir string, to backup.Target, log *slog.Logger) error {
-	if err := backup.Restore(ctx, m, dir, to); err != nil {
-		return err
-	}
-	files := m.ArtifactFiles()
-	if len(files) == 0 {
-		return nil
-	}
-	return ServeDepot(ctx, to.Conn, to.Streams, log, func(client *depot.Client) error {
-		for _, f := range files {
-			if err := restoreArtifact(ctx, client, dir, f); err != nil {
-				return err
-			}
+	if files := m.ArtifactFiles(); len(files) > 0 {
+		to.Artifacts = func(ctx context.Context) error {
+			return ServeDepot(ctx, to.Conn, to.Streams, log, func(client *depot.Client) error {
+				for _, f := range files {
+					if err := restoreArtifact(ctx, client, dir, f); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
 		}
-		return nil
-	})
+	}
+	return backup.Restore(ctx, m, dir, to)
 }
 
 func restoreArtifact(ctx context.Context, client *depot.Client, dir string, f backup.File) (err error) {
