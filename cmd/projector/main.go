@@ -19,7 +19,7 @@ func program(env func(name string) string) run.Program {
 		About: "Projector folds the event stream into the buckets of the chain.",
 		Part: func(ctx context.Context, nc *nats.Conn, s run.Settings, m run.Monitor, log *slog.Logger) error {
 			c := run.ProjectorConfig{
-				Streams: s.Streams(), AuditFile: s.Audit, Proofs: s.Proofs(), Monitor: m, Logger: log, Ready: func() { log.Info("queries are answered") },
+				Streams: s.Streams(), AuditFile: s.Audit, Proofs: s.Proofs(), Guards: true, Monitor: m, Logger: log, Ready: func() { log.Info("queries are answered") },
 			}
 			mirrors, err := s.ConnectMirrors(ctx, "catenary projector, mirrors", env, log)
 			if err != nil {

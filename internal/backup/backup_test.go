@@ -288,6 +288,39 @@ func TestTakeOverACutConnection(t *testing.T) {
 	}
 }
 
+// TestNobodyThere is told at once: only what has begun is waited for.
+func TestNobodyThere(t *testing.T) {
+	t.Parallel()
+	s := &absent{}
+	dir := filepath.Join(t.TempDir(), "b")
+	if _, err := backup.Take(bounded(t), dir, backup.Config{Source: s, Now: now}); !errors.Is(err, es.ErrUnavailable) || s.asked != 1 {
+		t.Errorf("asked %d times: %v", s.asked, err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("something is left of it (%v)", err)
+	}
+}
+
+// absent is a source that does not answer.
+type absent struct {
+	backup.Source
+	asked int
+}
+
+var errAbsent = errors.Mark(errors.New("nobody answers"), es.ErrUnavailable)
+
+func (s *absent) Tail(context.Context) (uint64, error) {
+	s.asked++
+	return 0, errAbsent
+}
+
+func (s *absent) Checkpoints(context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		s.asked++
+		yield("", errAbsent)
+	}
+}
+
 // TestADamagedStreamIsNotBackedUp: each event is checked on its way.
 func TestADamagedStreamIsNotBackedUp(t *testing.T) {
 	t.Parallel()

@@ -109,6 +109,10 @@ type taking struct {
 }
 
 func (t *taking) take(ctx context.Context) error {
+	// Who does not even answer once is not waited for.
+	if _, err := t.Source.Tail(ctx); err != nil {
+		return err
+	}
 	// What speaks of events comes before them, and what events speak of after them: so nothing in the backup is about what is not in it.
 	if err := t.checkpoints(ctx); err != nil {
 		return err

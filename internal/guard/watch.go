@@ -153,6 +153,15 @@ func (w *Watch) Changed() <-chan struct{} {
 // Run looks when the server tells of a change, and now and then, until the context ends. It ends before that with an error marked
 // [es.ErrBrokenChain] when events are missing in the event stream, or the stream is: nothing may be appended to what is left.
 func (w *Watch) Run(ctx context.Context) error {
+	return w.run(ctx, func(err error) error { return err })
+}
+
+// Tell does the same for who appends nothing: it goes on over what is missing, so that somebody tells of it when the writer has ended.
+func (w *Watch) Tell(ctx context.Context) error {
+	return w.run(ctx, func(error) error { return nil })
+}
+
+func (w *Watch) run(ctx context.Context, missing func(error) error) error {
 	told := make(chan *nats.Msg, mostTold)
 	sub, err := w.cfg.Conn.ChanSubscribe(advisories, told)
 	if err != nil {
@@ -163,7 +172,9 @@ func (w *Watch) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		if err := w.Look(ctx); err != nil {
-			return err
+			if err := missing(err); err != nil {
+				return err
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -234,3 +234,40 @@ func TestRun(t *testing.T) {
 	}
 	stop()
 }
+
+// TestTell goes on over what is missing, as long as somebody asks.
+func TestTell(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	w := b.watch(t)
+	b.change(t, topology.EventStream, func(c *jetstream.StreamConfig) { c.MaxMsgs, c.Discard = 3, jetstream.DiscardOld })
+	ctx, stop := context.WithCancel(t.Context())
+	changed, ended := w.Changed(), make(chan error, 1)
+	go func() { ended <- w.Tell(ctx) }()
+	select {
+	case <-changed:
+	case err := <-ended:
+		t.Fatalf("it ended with %v", err)
+	case <-time.After(patience):
+		t.Fatal("nothing was found")
+	}
+	if open := w.State().Open(); len(open) != 1 || !strings.Contains(open[0].String(), "all but 7") {
+		t.Errorf("got %+v", open)
+	}
+	// Another change is heard of, so it still looks.
+	for open := w.State().Alarms; len(open) < 3; open = w.State().Alarms {
+		changed := w.Changed()
+		b.change(t, topology.BucketStream(topology.BucketNodes), func(c *jetstream.StreamConfig) { c.MaxAge = 2 * time.Hour })
+		select {
+		case <-changed:
+		case err := <-ended:
+			t.Fatalf("it ended with %v", err)
+		case <-time.After(patience):
+			t.Fatalf("a second change was not found: %+v", w.State())
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

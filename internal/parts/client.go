@@ -111,7 +111,7 @@ func next(ctx context.Context, sub *nats.Subscription, subject string) (*nats.Ms
 	case err == nil:
 		return part, nil
 	case errors.Is(err, nats.ErrNoResponders):
-		return nil, errors.Mark(errors.Newf("nobody answers on %s: is a projector running?", subject), ErrUnreachable)
+		return nil, errors.Mark(errors.Newf("nobody answers on %s: do a writer and a projector run?", subject), ErrUnreachable)
 	case cause != nil:
 		return nil, errors.Wrapf(cause, "ask on %s", subject)
 	}

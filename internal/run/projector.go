@@ -17,6 +17,7 @@ import (
 	"catenary/es/project"
 	"catenary/events"
 	"catenary/internal/failpoint"
+	"catenary/internal/guard"
 	"catenary/internal/mirrors"
 	"catenary/internal/topology"
 	"catenary/projections"
@@ -45,6 +46,9 @@ type ProjectorConfig struct {
 	Logger *slog.Logger
 	// Ready is called when every service of the projector answers: queries, proofs, logs, artifacts and nodes. It may be nil.
 	Ready func()
+	// Guards says that the streams are guarded here too. It is for a projector in a process of its own: a writer ends when events are missing,
+	// and nobody else would tell.
+	Guards bool
 	// Monitor is told how the projector is.
 	Monitor Monitor
 }
@@ -143,6 +147,14 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 	}
 	if c.Mirrors != nil {
 		tasks["connection of the mirrors"] = func(ctx context.Context) error { return awaitClosed(ctx, c.Mirrors) }
+	}
+	if c.Guards {
+		streams, err := guard.New(guard.Config{Conn: nc, Streams: c.Streams, Now: c.Now, Logger: log})
+		if err != nil {
+			return err
+		}
+		defer c.Monitor.lookAtGuard(streams)()
+		tasks["guard"] = streams.Tell
 	}
 	if c.AuditFile != "" {
 		past, err := newAuditStore(nc, c.Streams, c.AuditFile, store, c.Now, log)

@@ -47,6 +47,9 @@ func judgeGuard(s guard.State) health.Finding {
 			State: health.Warn, Code: health.Away, Reason: "the streams can't be looked at: " + s.Problem, Next: "see whether the server answers; what was seen last counts until then",
 		}
 	}
+	if s.At.IsZero() {
+		return health.Finding{State: health.OK, Reason: "the streams are not looked at yet"}
+	}
 	return health.Finding{State: health.OK, Reason: "all streams are as they must be"}
 }
 
