@@ -152,6 +152,10 @@ var importTable = []row{
 	{dir: "internal/run", imports: []string{"..."}, bus: anyFile},
 	{dir: "cmd/*", imports: []string{"..."}, bus: anyFile},
 	{dir: "integration", imports: []string{"..."}, bus: anyFile, server: true},
+	// What breaks a whole chain, and who judges what is left of it. The judges know the events, the folds and the rules of simulated rollouts.
+	{dir: "integration/fault", imports: []string{"..."}, bus: anyFile, harness: true},
+	{dir: "integration/fault/check", imports: []string{"chain", "events", "es", "es/project", "rollout/simulate/check"}, harness: true},
+	{dir: "integration/fault/schedule", imports: []string{"internal/failpoint"}, harness: true},
 }
 
 // testHarnesses are what test files of every directory may import besides their row: real servers, the store in memory,

@@ -161,7 +161,7 @@ func (w *Writer) record(j *job, c es.Command, keyed []es.KeyedEvent) error {
 			ID: w.cfg.NewID(), Type: name, Ref: k.Ref, Version: w.model.Version(k.Ref) + 1, Recorded: c.Received.UTC().Round(0), Effective: k.At(c).UTC().Round(0), Backfill: k.Backfill, Body: body,
 			Command: es.Cause{ID: c.ID, Ref: c.Ref, Digest: c.Digest, Actor: c.Actor, OnBehalfOf: c.OnBehalfOf, Causation: c.Causation, Correlation: c.Correlation, Trace: c.Trace},
 		}
-		if failpoint.Planted(failpoint.VersionSkipped) && w.head.Sequence%50 == 0 {
+		if failpoint.Planted(failpoint.VersionSkipped) && w.head.Sequence%50 == 33 {
 			e.Version++
 		}
 		m := e.Message(w.cfg.Registry.Codec().ContentType())

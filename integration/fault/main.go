@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"catenary/integration/fault/schedule"
+)
+
+// Exit codes.
+const (
+	exitFound  = 1 // something is wrong with the chain
+	exitFailed = 2 // a run could not be done
+)
+
+// options are the flags.
+type options struct {
+	seed, from              uint64
+	length, span            time.Duration
+	servers, faults         int
+	disk, keep              bool
+	planted                 string
+	recovery                int
+	dir, bin, report, total string
+}
+
+func main() {
+	var o options
+	flag.Uint64Var(&o.seed, "seed", 0, "do the run of this `seed` alone")
+	flag.Uint64Var(&o.from, "from", 0, "first `seed` (default by the clock)")
+	flag.DurationVar(&o.length, "for", 3*time.Minute, "how long to begin new runs")
+	flag.DurationVar(&o.span, "span", 8*time.Second, "how long faults happen in a run")
+	flag.IntVar(&o.faults, "faults", 16, "how many faults happen in a run")
+	flag.IntVar(&o.servers, "servers", 1, "1 or 3")
+	flag.BoolVar(&o.disk, "disk", false, "keep the server's files on a small disk and fill it, too (needs the right to mount)")
+	flag.BoolVar(&o.keep, "keep", false, "keep the directory of every run")
+	flag.StringVar(&o.planted, "planted", "", "plant these `bugs`, or all, one after another, and demand that each is found")
+	flag.IntVar(&o.recovery, "recovery", 0, "kill so many times one process, and measure how long it takes until all goes on")
+	flag.StringVar(&o.dir, "dir", os.TempDir(), "where runs have their directories")
+	flag.StringVar(&o.bin, "bin", "", "`directory` of the programs, if they are built already")
+	flag.StringVar(&o.report, "report", "", "add what was done to this `file`")
+	flag.StringVar(&o.total, "sum", "", "add up what was done by this `file`, and do nothing")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, o)
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, o options) int {
+	failed := func(err error) int {
+		_, _ = fmt.Fprintf(os.Stderr, "fault: %v\n", err) // the exit code says it too
+		return exitFailed
+	}
+	if o.total != "" {
+		if err := sum(o.total, os.Stdout); err != nil {
+			return failed(err)
+		}
+		return 0
+	}
+	dir, err := os.MkdirTemp(o.dir, "catenary-fault-")
+	if err != nil {
+		return failed(err)
+	}
+	r := &runner{binaries: o.bin, dir: dir, report: o.report, out: os.Stdout, keep: o.keep}
+	if o.bin == "" {
+		r.binaries = filepath.Join(dir, "bin")
+		if err := build(ctx, r.binaries); err != nil {
+			return failed(err)
+		}
+	}
+	var found int
+	switch {
+	case o.planted != "":
+		found, err = r.plantAll(ctx, o)
+	case o.recovery > 0:
+		err = r.recover(ctx, o)
+	default:
+		found, err = r.hunt(ctx, o)
+	}
+	if err != nil {
+		return failed(err)
+	}
+	if found > 0 {
+		return exitFound
+	}
+	if !o.keep {
+		if err := os.RemoveAll(dir); err != nil {
+			return failed(err)
+		}
+	}
+	return 0
+}
+
+// hunt does run after run, and gives how many have found something.
+func (r *runner) hunt(ctx context.Context, o options) (int, error) {
+	seed, single := o.from, o.seed != 0
+	if single {
+		seed = o.seed
+	} else if seed == 0 {
+		seed = uint64(time.Now().UnixNano()) % 1e9
+	}
+	r.sayf("from seed %d on: %d servers, %d faults in %s", seed, o.servers, o.faults, o.span)
+	found, runs := 0, 0
+	for end := time.Now().Add(o.length); time.Now().Before(end) && ctx.Err() == nil; seed++ {
+		violations, err := r.seed(ctx, schedule.Of(seed, shape(o.servers, o.faults, o.span, o.disk)), "")
+		if err != nil {
+			return found, err
+		}
+		runs++
+		if len(violations) > 0 {
+			found++
+		}
+		if single {
+			break
+		}
+	}
+	r.sayf("%d runs, %d have found something", runs, found)
+	return found, nil
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
+
+	"catenary/audit"
+	"catenary/commands"
+	"catenary/events"
+	"catenary/integration/fault/check"
+	"catenary/integration/fault/schedule"
+	"catenary/internal/topology"
+	"catenary/rollout"
+)
+
+const (
+	// recoveryBound is when a recovery counts as failed.
+	recoveryBound = 60 * time.Second
+	// quiet is how long everything is left alone between two kills, so that nothing of the one is measured with the other.
+	quiet = 2 * time.Second
+)
+
+// recover kills one process at a time, in turn, and measures how long it takes until its work goes on.
+func (r *runner) recover(ctx context.Context, o options) error {
+	s := shape(o.servers, 0, o.span, false)
+	t := newTally(0, s)
+	dir, err := os.MkdirTemp(r.dir, "recovery-")
+	if err != nil {
+		return errors.Wrap(err, "make a directory")
+	}
+	rig, err := newRig(ctx, r.binaries, dir, s, "")
+	if err != nil {
+		return err
+	}
+	err = r.killInTurn(ctx, rig, o.recovery, t)
+	err = errors.CombineErrors(err, rig.close())
+	if err == nil {
+		err = t.append(r.report)
+	}
+	return errors.CombineErrors(err, t.table(r.out, 0))
+}
+
+func (r *runner) killInTurn(ctx context.Context, rig *rig, kills int, t *tally) error {
+	nc, err := rig.senders()
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	operator, err := rig.asOperator()
+	if err != nil {
+		return err
+	}
+	defer operator.Close()
+	c := newCrowd(nc)
+	if err := c.prepare(ctx); err != nil {
+		return err
+	}
+	sending, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	all.Go(func() { _, _ = c.rollouts(sending) }) // they only keep the engine at work
+	victims := slices.Concat(schedule.Servers(rig.shape.Servers), schedule.Writers(), []string{schedule.Projector}, schedule.Engines(), schedule.Agents())
+	for n := range kills {
+		victim := victims[n%len(victims)]
+		name := victim
+		if rig.shape.Servers > 1 && n%len(victims) == 0 {
+			if victim, err = rig.leader(ctx); err != nil {
+				return err
+			}
+			name = "the leader of the event stream"
+		}
+		pause(ctx, quiet)
+		killed := time.Now()
+		if !rig.processes[victim].kill() {
+			return errors.Newf("%s is not there to be killed", victim)
+		}
+		if err := rig.await(ctx, "recovery from the end of "+victim, recoveryBound, c.goesOn(ctx, rig, operator, victim, n)); err != nil {
+			return err
+		}
+		took := time.Since(killed)
+		t.took("killed: "+name, took)
+		t.took("killed: any process", took)
+		t.add(countKills, 1)
+		r.sayf("%s: %s", name, took.Round(time.Millisecond))
+	}
+	return ctx.Err()
+}
+
+// goesOn gives a question: whether the work of a process goes on, by what somebody gets who asks for it from now on.
+func (c *crowd) goesOn(ctx context.Context, rig *rig, operator *nats.Conn, victim string, n int) func() bool {
+	bounded := func(ask func(context.Context) bool) func() bool {
+		return func() bool {
+			ctx, cancel := context.WithTimeout(ctx, probePatience)
+			defer cancel()
+			return ask(ctx)
+		}
+	}
+	accepted := func(ctx context.Context) bool {
+		r, err := c.note(commands.RegisterNode{Node: fmt.Sprintf("probe-%d-%d", n, c.since()), ManagedBy: events.ManagedByExternal}, nil)
+		return err == nil && c.try(ctx, r) == check.Done
+	}
+	switch {
+	case victim == schedule.Projector:
+		return bounded(func(ctx context.Context) bool {
+			status, err := audit.NewClient(operator, nil).Projections(ctx)
+			if err != nil || len(status.Views) == 0 {
+				return false
+			}
+			for _, v := range status.Views {
+				if v.Behind > 0 {
+					return false
+				}
+			}
+			return true
+		})
+	case slices.Contains(schedule.Engines(), victim):
+		return bounded(func(ctx context.Context) bool {
+			_, err := operator.RequestWithContext(ctx, topology.QuerySubject(rollout.QuestionBlocked), []byte(`{"rollout":"any"}`))
+			return err == nil
+		})
+	case slices.Contains(schedule.Agents(), victim):
+		module, version := agentModules[0], fmt.Sprintf("recovery-%d", n)
+		told := commands.Assign{Node: agentNodes()[slices.Index(schedule.Agents(), victim)], Module: module, Reference: events.Reference{Package: &events.Package{Name: module, Version: version}}}
+		if err := c.do(ctx, told); err != nil {
+			return func() bool { return false }
+		}
+		return func() bool {
+			found, err := textOf(filepath.Join(rig.dir, victim, "apps", module+".runs"))
+			return err == nil && found == version
+		}
+	}
+	return bounded(accepted)
+}
+
+// probePatience bounds one question: short, since many follow.
+const probePatience = 250 * time.Millisecond
