@@ -66,7 +66,7 @@ func (s *Store) open(ctx context.Context, control *project.Control) (*writing, e
 
 // ours says whether a file was written by this program, or one of the same schema.
 func (s *Store) ours(ctx context.Context) (same bool, err error) {
-	db, err := openReaders(s.cfg.Path, 1, nil)
+	db, err := openFound(s.cfg.Path)
 	if err != nil {
 		return false, err
 	}

@@ -89,14 +89,20 @@ func openLive(path string) (*sql.DB, error) {
 	return openFile(source(path, append(pragmas(pragmaPatience, "journal_mode(WAL)", pragmaLive, pragmaCache, pragmaErase), "mode=rw")...), 1, remember)
 }
 
-// Seen gives the last event that a file has taken in, whichever program wrote it, without changing the file. It is the zero head when
+// openFound gives access to a file that may be another program's. It changes nothing in it, but undoes what a run that was killed had begun: until
+// then nobody may read it, and only who may write can undo it.
+func openFound(path string) (*sql.DB, error) {
+	return openFile(source(path, append(pragmas(pragmaPatience, "query_only(1)", pragmaReaderCache), "mode=rw")...), 1, nil)
+}
+
+// Seen gives the last event that a file has taken in, whichever program wrote it, without changing what is in the file. It is the zero head when
 // there is no file, or an empty one, and an error when the file can't be read as an audit store.
 func Seen(ctx context.Context, path string) (seen es.Head, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0 {
 		return es.Head{}, nil
 	}
-	db, err := openReaders(path, 1, nil)
+	db, err := openFound(path)
 	if err != nil {
 		return es.Head{}, err
 	}

@@ -150,6 +150,37 @@ func damageFile(t *testing.T, path string) {
 	}
 }
 
+// cutOff leaves a file as a run does that was killed within a transaction, outside of WAL mode: with a journal by which it is to be undone, which
+// only who may write can do. A file is not in that mode for a moment after it was built.
+func cutOff(t *testing.T, path string) {
+	t.Helper()
+	db, err := openFile(source(path, append(pragmas("journal_mode(DELETE)", "cache_size(1)"), "mode=rw")...), 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(t.Context(), "CREATE TABLE half AS SELECT randomblob(100000) FROM (VALUES (1), (2), (3), (4), (5), (6), (7), (8))"); err != nil {
+		t.Fatal(err)
+	}
+	cut := map[string][]byte{}
+	for _, suffix := range []string{"", "-journal"} {
+		if cut[suffix], err = os.ReadFile(path + suffix); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.CombineErrors(tx.Rollback(), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for suffix, text := range cut {
+		if err := os.WriteFile(path+suffix, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestBuildsAnew starts over files that can't be gone on with: each is built anew from the stream.
 func TestBuildsAnew(t *testing.T) {
 	t.Parallel()
@@ -167,6 +198,7 @@ func TestBuildsAnew(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
+		"with a transaction that was cut off": cutOff,
 		"gone": func(t *testing.T, path string) {
 			if err := removeFile(path); err != nil {
 				t.Fatal(err)

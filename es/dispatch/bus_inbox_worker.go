@@ -12,6 +12,7 @@ import (
 
 	"catenary/es"
 	"catenary/internal/failpoint"
+	"catenary/internal/streams"
 )
 
 // prepareTimeout bounds the making of the consumer, which takes milliseconds, and with replicas a second or two.
@@ -107,7 +108,11 @@ func (w *InboxWorker) consume(ctx context.Context) error {
 	making, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
 	config := w.cfg.Store.streams.Worker
-	consumer, err := w.cfg.Store.js.CreateOrUpdateConsumer(making, w.cfg.Store.streams.Inbox.Name, config)
+	var consumer jetstream.Consumer
+	err := streams.Insist(making, func(ctx context.Context) (err error) {
+		consumer, err = w.cfg.Store.js.CreateOrUpdateConsumer(ctx, w.cfg.Store.streams.Inbox.Name, config)
+		return err
+	})
 	if err != nil {
 		return errors.Wrapf(err, "make the consumer %s of %s", config.Durable, w.cfg.Store.streams.Inbox.Name)
 	}

@@ -12,6 +12,7 @@ import (
 	"catenary/es"
 	"catenary/es/natsstore"
 	"catenary/es/project"
+	"catenary/internal/streams"
 	"catenary/internal/topology"
 )
 
@@ -222,7 +223,7 @@ func (g *Generations) Remove(ctx context.Context, s project.Stored) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
-	err = g.js.DeleteStream(ctx, topology.BucketStream(s.Bucket))
+	err = streams.Insist(ctx, func(ctx context.Context) error { return g.js.DeleteStream(ctx, topology.BucketStream(s.Bucket)) })
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil
 	}
@@ -260,7 +261,11 @@ func (g *Generations) Fence(ctx context.Context, n project.Generation) error {
 		return natsstore.ReadError(errors.Wrapf(err, "keep more values from bucket %s", n.Bucket))
 	}
 	for {
-		stream, err := g.js.Stream(ctx, topology.BucketStream(n.Bucket))
+		var stream jetstream.Stream
+		err := streams.Insist(ctx, func(ctx context.Context) (err error) {
+			stream, err = g.js.Stream(ctx, topology.BucketStream(n.Bucket))
+			return err
+		})
 		if err != nil {
 			return fail(err)
 		}
@@ -271,7 +276,11 @@ func (g *Generations) Fence(ctx context.Context, n project.Generation) error {
 			return nil
 		}
 		c.MaxBytes, c.RePublish = held, nil
-		if _, err := g.js.UpdateStream(ctx, c); err != nil {
+		err = streams.Insist(ctx, func(ctx context.Context) error {
+			_, err := g.js.UpdateStream(ctx, c)
+			return err
+		})
+		if err != nil {
 			return fail(err)
 		}
 		// A value may have come between the look and the change; with a limit below what it holds a bucket takes nothing either.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"catenary/es/natsstore"
+	"catenary/internal/streams"
 )
 
 const (
@@ -83,12 +84,19 @@ func (s *source) listKeys(ctx context.Context, filter string) ([]string, uint64,
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
 	// Asked before, so that what is written meanwhile counts as not listed.
-	info, err := s.handle.Info(ctx)
+	var info *jetstream.StreamInfo
+	ask := func(options ...jetstream.StreamInfoOpt) error {
+		return streams.Insist(ctx, func(ctx context.Context) (err error) {
+			info, err = s.handle.Info(ctx, options...)
+			return err
+		})
+	}
+	err := ask()
 	if err != nil {
 		return nil, 0, natsstore.ReadError(errors.Wrapf(err, "list the keys of bucket %s", s.bucket))
 	}
 	through := info.State.LastSeq
-	if info, err = s.handle.Info(ctx, jetstream.WithSubjectFilter(s.prefix+filter)); err != nil {
+	if err := ask(jetstream.WithSubjectFilter(s.prefix + filter)); err != nil {
 		return nil, 0, natsstore.ReadError(errors.Wrapf(err, "list the keys of bucket %s", s.bucket))
 	}
 	keys := make([]string, 0, len(info.State.Subjects))

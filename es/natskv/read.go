@@ -13,6 +13,7 @@ import (
 
 	"catenary/es/natsstore"
 	"catenary/internal/pull"
+	"catenary/internal/streams"
 )
 
 const (
@@ -171,7 +172,13 @@ func (r *reading) consumer(ctx context.Context) (jetstream.Consumer, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
-	return r.js.CreateConsumer(ctx, r.stream, cfg)
+	var consumer jetstream.Consumer
+	// One whose making was not answered goes after consumerIdle.
+	err := streams.Insist(ctx, func(ctx context.Context) (err error) {
+		consumer, err = r.js.CreateConsumer(ctx, r.stream, cfg)
+		return err
+	})
+	return consumer, err
 }
 
 func (r *reading) consume(live context.Context, lose context.CancelCauseFunc, messages *pull.Messages) error {

@@ -10,6 +10,7 @@ import (
 
 	"catenary/es/natsstore"
 	"catenary/es/project"
+	"catenary/internal/streams"
 	"catenary/internal/topology"
 )
 
@@ -39,7 +40,11 @@ func open(ctx context.Context, nc *nats.Conn, bucket string, options ...jetstrea
 	}
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
-	if s.handle, err = s.js.Stream(ctx, s.stream); err != nil {
+	err = streams.Insist(ctx, func(ctx context.Context) (err error) {
+		s.handle, err = s.js.Stream(ctx, s.stream)
+		return err
+	})
+	if err != nil {
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			err = errors.Wrapf(err, "bucket %s does not exist: start the writer and the projector, which make it", bucket)
 			return s, errors.Mark(natsstore.ReadError(errors.Wrapf(err, "open bucket %s", bucket)), project.ErrNoBucket)

@@ -210,13 +210,20 @@ func (w *worker) compare(ctx context.Context) error {
 }
 
 // checkEnd looks at the bucket while nothing happens: it has to end where the view left it, or with what another
-// projector made of later events.
+// projector made of later events, and nothing of it may be missing: a server that has found damage in its files goes on without what it lost.
 func (w *worker) checkEnd(ctx context.Context) error {
 	switch moved, err := w.locate(ctx); {
 	case err != nil:
 		return err
 	case moved:
 		return errors.Wrapf(errRetake, "another generation of the bucket is read now: %s", w.generation.Bucket)
+	}
+	state, err := w.bucket.State(ctx)
+	if err != nil {
+		return err
+	}
+	if state.Deleted > 0 {
+		return errors.Wrapf(errRetake, "bucket %s: %d of its %d values are missing", w.name, state.Deleted, state.Last)
 	}
 	tail, err := w.bucket.Tail(ctx)
 	switch {

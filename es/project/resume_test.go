@@ -60,6 +60,20 @@ func TestTailLostWhileRunning(t *testing.T) {
 	}
 }
 
+// TestValueLostWhileRunning loses a value in the middle of a bucket, as a server does that finds its file damaged when it is started again. A projector
+// that has nothing to do finds out within a moment.
+func TestValueLostWhileRunning(t *testing.T) {
+	t.Parallel()
+	s := store(t, history(40)...)
+	b := &projecttest.Bucket{}
+	r := start(t, config(s, spec(newSums, b)))
+	r.wait(40)
+	b.Delete(7)
+	if v := r.stopped("sums"); !strings.Contains(v.Reason, "1 of the 40 values") {
+		t.Errorf("it says %+v", v)
+	}
+}
+
 // TestTailLostWhileBusy is the same for a projector that notices by its next value.
 func TestTailLostWhileBusy(t *testing.T) {
 	t.Parallel()

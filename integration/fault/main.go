@@ -25,7 +25,7 @@ type options struct {
 	length, span            time.Duration
 	servers, faults         int
 	disk, keep              bool
-	planted                 string
+	planted, kill           string
 	recovery                int
 	dir, bin, report, total string
 }
@@ -42,6 +42,7 @@ func main() {
 	flag.BoolVar(&o.keep, "keep", false, "keep the directory of every run")
 	flag.StringVar(&o.planted, "planted", "", "plant these `bugs`, or all, one after another, and demand that each is found")
 	flag.IntVar(&o.recovery, "recovery", 0, "kill so many times one process, and measure how long it takes until all goes on")
+	flag.StringVar(&o.kill, "kill", "", "with -recovery: kill these `processes` alone, such as projector,engine-1")
 	flag.StringVar(&o.dir, "dir", os.TempDir(), "where runs have their directories")
 	flag.StringVar(&o.bin, "bin", "", "`directory` of the programs, if they are built already")
 	flag.StringVar(&o.report, "report", "", "add what was done to this `file`")
@@ -65,6 +66,12 @@ func run(ctx context.Context, o options) int {
 		return 0
 	}
 	dir, err := os.MkdirTemp(o.dir, "catenary-fault-")
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
+	if err == nil && o.bin != "" {
+		o.bin, err = filepath.Abs(o.bin) // processes run in directories of their own
+	}
 	if err != nil {
 		return failed(err)
 	}

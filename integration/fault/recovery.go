@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,7 +41,11 @@ func (r *runner) recover(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	err = r.killInTurn(ctx, rig, o.recovery, t)
+	victims := slices.Concat(schedule.Servers(s.Servers), schedule.Writers(), []string{schedule.Projector}, schedule.Engines(), schedule.Agents())
+	if o.kill != "" {
+		victims = strings.Split(o.kill, ",")
+	}
+	err = r.killInTurn(ctx, rig, victims, o.recovery, t)
 	err = errors.CombineErrors(err, rig.close())
 	if err == nil {
 		err = t.append(r.report)
@@ -48,7 +53,7 @@ func (r *runner) recover(ctx context.Context, o options) error {
 	return errors.CombineErrors(err, t.table(r.out, 0))
 }
 
-func (r *runner) killInTurn(ctx context.Context, rig *rig, kills int, t *tally) error {
+func (r *runner) killInTurn(ctx context.Context, rig *rig, victims []string, kills int, t *tally) error {
 	nc, err := rig.senders()
 	if err != nil {
 		return err
@@ -68,11 +73,10 @@ func (r *runner) killInTurn(ctx context.Context, rig *rig, kills int, t *tally) 
 	defer all.Wait()
 	defer stop()
 	all.Go(func() { _, _ = c.rollouts(sending) }) // they only keep the engine at work
-	victims := slices.Concat(schedule.Servers(rig.shape.Servers), schedule.Writers(), []string{schedule.Projector}, schedule.Engines(), schedule.Agents())
 	for n := range kills {
 		victim := victims[n%len(victims)]
 		name := victim
-		if rig.shape.Servers > 1 && n%len(victims) == 0 {
+		if victim == schedule.Servers(3)[0] {
 			if victim, err = rig.leader(ctx); err != nil {
 				return err
 			}
@@ -80,7 +84,7 @@ func (r *runner) killInTurn(ctx context.Context, rig *rig, kills int, t *tally) 
 		}
 		pause(ctx, quiet)
 		killed := time.Now()
-		if !rig.processes[victim].kill() {
+		if p := rig.processes[victim]; p == nil || !p.kill() {
 			return errors.Newf("%s is not there to be killed", victim)
 		}
 		if err := rig.await(ctx, "recovery from the end of "+victim, recoveryBound, c.goesOn(ctx, rig, operator, victim, n)); err != nil {

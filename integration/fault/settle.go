@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -57,6 +58,9 @@ func (s *striker) settle(ctx context.Context) ([]check.Violation, error) {
 	within("every view is caught up", catchBound, func(ctx context.Context) (bool, string) { return s.viewsCaughtUp(ctx, nc) })
 	within("every agent is converged", agentBound, func(ctx context.Context) (bool, string) { return agentsConverged(ctx, nc) })
 	within("every rollout is over", agentBound, s.rolloutsOver)
+	if len(s.harmed) > 0 {
+		within("what was harmed is built anew", catchBound, s.wholeAgain)
+	}
 	// What agents and the engine have reported since is in the buckets too.
 	within("every view is caught up again", catchBound, func(ctx context.Context) (bool, string) { return s.viewsCaughtUp(ctx, nc) })
 	return found, nil
@@ -130,6 +134,25 @@ func (s *striker) viewsCaughtUp(ctx context.Context, nc *nats.Conn) (bool, strin
 		why = append(why, fmt.Sprintf("the projector knows of %d events of %d", status.Tail, tail.Sequence))
 	}
 	return len(why) == 0, strings.Join(why, "; ")
+}
+
+// wholeAgain says whether the product finds all buckets and copies as they should be. What it finds to differ in a bucket that was harmed, or in its copy, is
+// built anew, as it says itself: a server may go on without telling that it can't read an older value any more.
+func (s *striker) wholeAgain(ctx context.Context) (bool, string) {
+	said, code := s.rig.tool(ctx, "verify")
+	if code == 0 {
+		return true, ""
+	}
+	for _, view := range slices.Sorted(maps.Keys(s.harmed)) {
+		if !strings.Contains(said, view+" ") {
+			continue
+		}
+		s.tally.add("operator: built a view anew", 1)
+		if out, code := s.rig.tool(ctx, "rebuild", "--anew", view); code != 0 {
+			return false, out
+		}
+	}
+	return false, said
 }
 
 func agentsConverged(ctx context.Context, nc *nats.Conn) (bool, string) {

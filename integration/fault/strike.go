@@ -334,13 +334,15 @@ func (s *striker) damage(ctx context.Context, f schedule.Fault) (bool, error) {
 		return harmFile(s.Rand, r.auditFile(), f.How)
 	case schedule.HarmAgentForgotten:
 		return true, os.RemoveAll(r.stateOf(f.Target))
-	case schedule.HarmBucket:
+	case schedule.HarmBucket, schedule.HarmCopy:
 		s.mu.Lock()
 		s.harmed[f.View] = true
 		s.mu.Unlock()
-		return s.harmBuckets(topology.AccountLedger, f)
-	case schedule.HarmCopy:
-		return s.harmBuckets(topology.AccountOps, f)
+		account := topology.AccountLedger
+		if f.Harm == schedule.HarmCopy {
+			account = topology.AccountOps
+		}
+		return s.harmBuckets(account, f)
 	case schedule.HarmSnapshots:
 		return harmStream(s.Rand, r.servers[0].streamDir(topology.AccountLedger, topology.ObjectsStream(topology.ObjectsSnapshots)), f.How)
 	case schedule.HarmIndex:

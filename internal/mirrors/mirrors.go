@@ -22,6 +22,9 @@ import (
 // pollInterval is how often a mirror that catches up is asked how far it is. A mirror follows within a millisecond.
 const pollInterval = 5 * time.Millisecond
 
+// idlePollInterval is how often one is asked that nobody waits for.
+const idlePollInterval = 500 * time.Millisecond
+
 // stallLimit is how long a mirror may get nothing new while it is waited for. One that is recovered before its origin may not ask it again for half
 // a minute.
 const stallLimit = 90 * time.Second
@@ -53,33 +56,57 @@ func New(ledger, mirrors *nats.Conn, o topology.Options, log *slog.Logger) (*Mir
 	return &Mirrors{origins: origins, copies: copies, options: o, log: log}, nil
 }
 
-// Ensure gives the ops account a true mirror of every bucket of the ledger, every generation included, and returns when each
-// follows its bucket and holds what it held when this was called.
+// Ensure gives the ops account a true mirror of every bucket, as [Mirrors.True] does, and returns when each follows its bucket and holds what
+// that held when this was called. It gives ErrNoBucket, ErrStalled, the context's error, and what the bus gives.
+func (m *Mirrors) Ensure(ctx context.Context) error {
+	targets, err := m.True(ctx)
+	if err != nil {
+		return err
+	}
+	return m.await(ctx, targets, pollInterval)
+}
+
+// Follows returns when every mirror of a [Mirrors.True] follows its bucket and holds what that held then. It asks seldom, since nobody waits for it. The
+// errors are those of [Mirrors.Ensure].
+func (m *Mirrors) Follows(ctx context.Context, targets Targets) error {
+	return m.await(ctx, targets, idlePollInterval)
+}
+
+// Targets are the last values of buckets, which their mirrors have yet to reach.
+type Targets map[string]uint64
+
+// True makes sure that the ops account has a mirror of every bucket of the ledger, every generation included, that holds nothing but what its
+// bucket holds. It does not wait until they hold all of it: a mirror that a server has recovered may not ask its bucket for half a minute, and
+// nothing depends on it meanwhile.
 //
 // A bucket persists asynchronously and may lose its tail in a crash, and its mirror may then be ahead of it and stay
 // different for ever, without an error anywhere. So each mirror is compared with its origin, and made anew when it is ahead,
 // different, or configured otherwise. It MUST be called before anything writes to the buckets in this run: once a bucket
 // has grown past its mirror again, only a comparison of every value would tell.
 //
-// It gives ErrNoBucket, ErrStalled, the context's error, and what the bus gives.
-func (m *Mirrors) Ensure(ctx context.Context) error {
+// It gives ErrNoBucket, the context's error, and what the bus gives.
+func (m *Mirrors) True(ctx context.Context) (Targets, error) {
 	buckets, err := m.buckets(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := m.removeOrphans(ctx, buckets); err != nil {
-		return err
+		return nil, err
 	}
-	targets := map[string]uint64{}
+	targets := Targets{}
 	for _, bucket := range buckets {
 		last, err := m.ensure(ctx, bucket)
 		if err != nil {
-			return errors.Wrapf(err, "mirror of bucket %s", bucket)
+			return nil, errors.Wrapf(err, "mirror of bucket %s", bucket)
 		}
 		targets[bucket] = last
 	}
+	return targets, nil
+}
+
+func (m *Mirrors) await(ctx context.Context, targets Targets, poll time.Duration) error {
 	for _, bucket := range slices.Sorted(maps.Keys(targets)) {
-		if err := m.await(ctx, bucket, targets[bucket]); err != nil {
+		if err := m.reach(ctx, bucket, targets[bucket], poll); err != nil {
 			return err
 		}
 	}
@@ -150,7 +177,7 @@ func (m *Mirrors) Follow(ctx context.Context, bucket string, revision uint64) er
 	if _, err := m.ensure(ctx, bucket); err != nil {
 		return errors.Wrapf(err, "mirror of bucket %s", bucket)
 	}
-	return m.await(ctx, bucket, revision)
+	return m.reach(ctx, bucket, revision, pollInterval)
 }
 
 // Retire gives back the room that is kept for a mirror whose bucket takes nothing more. Nothing of it goes.
@@ -284,10 +311,10 @@ func essence(c jetstream.StreamConfig) jetstream.StreamConfig {
 	return c
 }
 
-// await polls until a mirror follows its origin and has reached a sequence. A mirror that has not heard of its origin yet says
+// reach polls until a mirror follows its origin and has reached a sequence. A mirror that has not heard of its origin yet says
 // so by a negative time since then.
-func (m *Mirrors) await(ctx context.Context, bucket string, sequence uint64) error {
-	tick := time.NewTicker(pollInterval)
+func (m *Mirrors) reach(ctx context.Context, bucket string, sequence uint64, poll time.Duration) error {
+	tick := time.NewTicker(poll)
 	defer tick.Stop()
 	var had uint64
 	since := time.Now()

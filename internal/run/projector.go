@@ -77,10 +77,13 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 		return stoppedBy(ctx, err)
 	}
 	defer store.Close()
+	var copies *mirrors.Mirrors
+	var behind mirrors.Targets
 	if c.Mirrors != nil {
-		if c.Copies, err = trueMirrors(ctx, nc, c.Mirrors, c.Streams, log); err != nil {
+		if copies, behind, err = trueMirrors(ctx, nc, c.Mirrors, c.Streams, log); err != nil {
 			return stoppedBy(ctx, err)
 		}
+		c.Copies = copies
 	}
 	generations, err := natskv.OpenGenerations(ctx, nc, c.Streams, c.Copies)
 	if err != nil {
@@ -147,6 +150,7 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 	}
 	if c.Mirrors != nil {
 		tasks["connection of the mirrors"] = func(ctx context.Context) error { return awaitClosed(ctx, c.Mirrors) }
+		tasks["mirrors"] = func(ctx context.Context) error { return seeThemFollow(ctx, copies, behind, log) }
 	}
 	if c.Guards {
 		streams, err := guard.New(guard.Config{Conn: nc, Streams: c.Streams, Now: c.Now, Logger: log})
@@ -169,21 +173,40 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 	return Together(ctx, tasks)
 }
 
-// trueMirrors gives what keeps the mirrors, after all of them are true: nothing is written into the buckets before. The buckets are there, but
-// for what a writer makes at its start.
-func trueMirrors(ctx context.Context, ledger, ops *nats.Conn, options topology.Options, log *slog.Logger) (*mirrors.Mirrors, error) {
+// trueMirrors gives what keeps the mirrors, after all of them are true, and how far each has to come: nothing is written into the buckets before. The
+// buckets are there, but for what a writer makes at its start.
+func trueMirrors(ctx context.Context, ledger, ops *nats.Conn, options topology.Options, log *slog.Logger) (*mirrors.Mirrors, mirrors.Targets, error) {
 	m, err := mirrors.New(ledger, ops, options, log)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := m.Ensure(ctx); err != nil {
-		if errors.Is(err, mirrors.ErrNoBucket) {
-			err = errors.WithHint(err, "start the writer first: it makes what is missing")
-		}
-		return nil, err
+	behind, err := m.True(ctx)
+	if errors.Is(err, mirrors.ErrNoBucket) {
+		err = errors.WithHint(err, "start the writer first: it makes what is missing")
 	}
-	return m, nil
+	return m, behind, err
 }
+
+// seeThemFollow says so when a mirror does not follow its bucket. It returns when the context ends: views go on without their mirrors.
+func seeThemFollow(ctx context.Context, m *mirrors.Mirrors, behind mirrors.Targets, log *slog.Logger) error {
+	for {
+		err := m.Follows(ctx, behind)
+		if err == nil {
+			<-ctx.Done()
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		log.Warn("a copy does not follow its bucket: readers of copies see what was", "reason", err)
+		select {
+		case <-time.After(followPause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// followPause is how long after a failure the mirrors are looked at again.
+const followPause = 5 * time.Second
 
 // presentBucket gives the generation of a view's bucket that is read.
 func presentBucket(ctx context.Context, nc *nats.Conn, generations *natskv.Generations) func(view string) (project.Bucket, error) {

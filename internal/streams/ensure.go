@@ -29,7 +29,11 @@ type Plan struct {
 func Ensure(ctx context.Context, js jetstream.JetStream, p Plan) (jetstream.Stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, ensureTimeout)
 	defer cancel()
-	stream, err := js.Stream(ctx, p.Want.Name)
+	var stream jetstream.Stream
+	err := Insist(ctx, func(ctx context.Context) (err error) {
+		stream, err = js.Stream(ctx, p.Want.Name)
+		return err
+	})
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		stream, err = Create(ctx, js, p.Want)
 	}
@@ -48,7 +52,10 @@ func Ensure(ctx context.Context, js jetstream.JetStream, p Plan) (jetstream.Stre
 	if reflect.DeepEqual(raised, found) {
 		return stream, nil
 	}
-	stream, err = js.UpdateStream(ctx, raised)
+	err = Insist(ctx, func(ctx context.Context) (err error) {
+		stream, err = js.UpdateStream(ctx, raised)
+		return err
+	})
 	if err != nil {
 		return nil, p.Kind(errors.Wrapf(err, "let stream %s have %d bytes, %d a message, %d replicas, and remember ids for %v", found.Name, raised.MaxBytes, raised.MaxMsgSize, raised.Replicas, raised.Duplicates))
 	}
