@@ -16,21 +16,28 @@ import (
 // order when it goes on.
 func TestInboxLeavesRoomForOthers(t *testing.T) {
 	const flood, round = 1200, 500
+	const storing = 200 // at once: more than the service stores at once is refused as busy
 	o := openOffice(t)
 	o.ackIn = 5 * time.Second
 	b := start(t, o.ledger)
 	release := make(chan struct{})
 	p, stored := o.pipe(), make(chan error, flood)
 	var sent []dispatch.Request
+	await := func(n int) {
+		for range n {
+			if err := <-stored; err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	for i := range flood {
+		if i >= storing {
+			await(1)
+		}
 		sent = append(sent, payment("shop", i%round+1))
 		p(sent[i], stored)
 	}
-	for range flood {
-		if err := <-stored; err != nil {
-			t.Fatal(err)
-		}
-	}
+	await(storing)
 	quiet := payment("quiet", 1)
 	o.put(quiet)
 	o.work(o.open(o.bus.Connect(t)), func(c es.Command, answer func(es.Answer)) {
