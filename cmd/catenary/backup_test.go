@@ -169,7 +169,11 @@ func TestAnInterruptedRestore(t *testing.T) {
 	if after, err := os.Stat(store); err != nil || !os.SameFile(before, after) {
 		t.Errorf("the directory is another one, error %v", err)
 	}
-	on(t).ok("verify", "--store", store)
+	u := started(t, "--store", store, "--durability", "interval", "--no-engine")
+	caller{t: t, url: u.ready.NATS}.ok("verify")
+	if code := u.stop(); code != exitOK {
+		t.Fatalf("it ended with %d:\n%s", code, u.stderr.String())
+	}
 	on(t).must(exitRefused, "restore", b, "--store", store)
 }
 
