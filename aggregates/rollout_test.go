@@ -182,11 +182,11 @@ func TestFrozenSaysUntilWhen(t *testing.T) {
 	s.at(day.Add(4 * time.Hour)).when(begin("two", "n1")).accepted()
 }
 
-// TestLargePlans covers case D13 where a plan is decided: over 3,000 nodes no record is over the limit, and none leaves before all parts are
+// TestLargePlans covers case D13 where a plan is decided: over 10,000 nodes no record is over the limit, and none leaves before all parts are
 // there.
 func TestLargePlans(t *testing.T) {
 	t.Parallel()
-	const count = 3000
+	const count = 10_000
 	var facts []es.KeyedEvent
 	strategy := events.Strategy{Tiers: []events.Tier{{Name: "all"}}}
 	raw, sum, err := strategy.Canonical()
@@ -199,7 +199,7 @@ func TestLargePlans(t *testing.T) {
 		p := commands.PlanRollout{ID: "large", Part: len(parts) + 1}
 		for i := range commands.MaxPartSteps {
 			p.Steps = append(p.Steps, events.PlannedStep{
-				Tier: "all", StepName: events.StepName{Node: fmt.Sprintf("node-%04d", n+i), Module: "shop"}, After: &events.Version{Reference: pkg("shop", "r2")},
+				Tier: "all", StepName: events.StepName{Node: fmt.Sprintf("node-%05d", n+i), Module: "shop"}, After: &events.Version{Reference: pkg("shop", "r2")},
 			})
 		}
 		if digest, err = digest.With(p.Steps...); err != nil {

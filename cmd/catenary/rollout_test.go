@@ -42,7 +42,7 @@ func TestRollouts(t *testing.T) {
 	u := started(t, "--store", t.TempDir(), "--durability", "interval", "--no-audit", "--no-engine")
 	for name, test := range map[string]func(*testing.T, caller){
 		"by hand": rolloutByHand, "back to a moment": planBackToAMoment, "from a commit": planFromACommit, "refused": plansThatAreRefused,
-		"completed": completeRollouts,
+		"completed": completeRollouts, "steered": rolloutSteered,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, caller{t: t, url: u.ready.NATS}) })
 	}
@@ -156,6 +156,49 @@ func rolloutByHand(t *testing.T, c caller) {
 	c.ok("track", "end", "rolls")
 	c.ok("strategy", "end", "two")
 	c.must(exitUsage, "rollout", "plan", "--set", "roll=roll@3", "--strategy", "two")
+}
+
+// rolloutSteered has a step tried again, and puts rollouts in the place of others: of one that is under way, and of one that waits to be started.
+func rolloutSteered(t *testing.T, c caller) {
+	c.fleet("steer", "sa", "sb")
+	strategy := file(t, "all.yaml", "tiers:\n  - name: all\n    failure-budget: 2\n    approval: true\n")
+	plan := func(id, version string, more ...string) {
+		t.Helper()
+		c.ok(append([]string{"rollout", "plan", "--set", "steer=steer@" + version, "--strategy", strategy, "--as", id}, more...)...)
+	}
+	state := func(id string) chain.Rollout { t.Helper(); return read[chain.Rollout](c, "get", "rollout", id) }
+	plan("under way", "2")
+	c.must(exitRefused, "rollout", "start", "under way") // its tier waits for somebody to approve it
+	c.ok("rollout", "approve", "under way")
+	c.ok("rollout", "start", "under way")
+	c.ok("send", "rollout", "begin-step", "--data", `{"id":"under way","node":"sa","module":"steer"}`)
+	c.must(exitRefused, "rollout", "retry-step", "under way", "sa", "steer", "--reason", "too early")
+	c.ok("rollout", "settle", "under way", "sa", "steer", "--outcome", "failed", "--reason", "the disk is full")
+	c.ok("rollout", "retry-step", "under way", "sa", "steer", "--reason", "there is room now")
+	if found := c.ok("rollout", "show", "under way"); !strings.Contains(found.out, "sa steer: steer@1 → steer@2: waiting") {
+		t.Errorf("with a step to be tried again it is shown as\n%s", found.out)
+	}
+	c.ok("send", "rollout", "begin-step", "--data", `{"id":"under way","node":"sa","module":"steer"}`)
+	if found := c.ok("rollout", "show", "under way"); !strings.Contains(found.out, "pending since ") {
+		t.Errorf("under way it is shown as\n%s", found.out)
+	}
+
+	c.must(exitRefused, "rollout", "supersede", "under way", "--by", "nobody")
+	plan("queued", "3", "--supersedes", "under way")
+	if found := state("under way"); found.State != chain.RolloutSuperseded || found.SupersededBy != "queued" {
+		t.Errorf("what it replaces is %+v", found)
+	}
+	c.must(exitRefused, "rollout", "resume", "under way")
+	plan("last", "3")
+	c.ok("rollout", "supersede", "queued", "--by", "last", "--reason", "one is enough")
+	if found := state("queued"); found.State != chain.RolloutSuperseded || found.SupersededBy != "last" {
+		t.Errorf("what it replaces is %+v", found)
+	}
+	c.must(exitRefused, "rollout", "start", "queued")
+	c.must(exitRefused, "rollout", "supersede", "queued", "--by", "last")
+	// What was begun is pending still, and can be settled.
+	c.ok("rollout", "settle", "under way", "sa", "steer", "--outcome", "done", "--reason", "looked at it")
+	c.ok("rollout", "abort", "last")
 }
 
 // planBackToAMoment plans nodes back to what they were told once; what was not there then ends, with the count confirmed.
