@@ -12,12 +12,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"catenary/events"
 	"catenary/rollout/simulate"
 	"catenary/rollout/stage"
 )
 
 var (
-	seeds = flag.Uint64("seeds", 3000, "how many seeds to run")
+	seeds = flag.Uint64("seeds", usualSeeds, "how many seeds to run")
 	from  = flag.Uint64("from", 1, "the first seed")
 	keep  = flag.String("keep", "", "the places of the incidents that are done, as in 0,3,5; all of them if empty")
 )
@@ -51,15 +52,20 @@ func TestSeeds(t *testing.T) {
 	for lane := range uint64(lanes) {
 		t.Run(fmt.Sprintf("lane %d", lane), func(t *testing.T) {
 			t.Parallel()
-			began, n, number, tools := time.Now(), 0, 0, stage.NewTools()
+			began, n, number, steps, tools := time.Now(), 0, 0, 0, stage.NewTools()
 			for seed, wrong := *from+lane, 0; seed < *from+*seeds && wrong < mostWrong; seed += lanes {
 				r, ok := right(t, simulate.Config{Seed: seed, Tools: tools})
 				if n++; !ok {
 					wrong++
 				}
 				number += len(r.History.Events)
+				for _, e := range r.History.Events {
+					if _, begun := e.Data.(events.RolloutStepBegun); begun {
+						steps++
+					}
+				}
 			}
-			t.Logf("%d histories of %d events in %v", n, number, time.Since(began))
+			t.Logf("%d histories of %d events, %d steps, in %v", n, number, steps, time.Since(began))
 		})
 	}
 }

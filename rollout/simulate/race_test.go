@@ -1,0 +1,6 @@
+//go:build race
+
+package simulate_test
+
+// usualSeeds is how many seeds a test run makes. The race detector makes each of them take ten times as long, and one goroutine makes it.
+const usualSeeds = 300
