@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"catenary/chain"
+	"catenary/es"
 	"catenary/events"
 )
 
@@ -60,7 +61,8 @@ func (a *app) rolloutWatchCommand() *cobra.Command {
 	return cmd
 }
 
-// follow looks at a rollout whenever it has changed, until it is final or the time is over; zero means no bound.
+// follow looks at a rollout whenever it has changed, until it is final or the time is over; zero means no bound. A server that goes away and comes
+// back meanwhile does not end it.
 func (a *app) follow(ctx context.Context, id string, patience time.Duration, look func(context.Context, *session, chain.Rollout) error) error {
 	if patience < 0 {
 		return usagef("--timeout is %s: give a span above zero", patience)
@@ -73,32 +75,40 @@ func (a *app) follow(ctx context.Context, id string, patience time.Duration, loo
 		defer cancel()
 		tick := time.NewTicker(waitPause)
 		defer tick.Stop()
-		var revision uint64
-		var last chain.Rollout
+		var last chain.Entry[chain.Rollout]
+		away := false
 		for {
 			e, err := chain.Get(waiting, s.reader, chain.Rollouts, id)
-			switch {
-			case err != nil && waiting.Err() != nil:
-				return a.stillGoing(ctx, s, id, last, patience)
-			case err != nil:
-				return err
-			case e.Revision != revision:
-				revision, last = e.Revision, e.Value
-				if err := look(ctx, s, last); err != nil {
-					return err
+			if err == nil && e.Revision != last.Revision {
+				if err = look(waiting, s, e.Value); err == nil {
+					last = e
 				}
 			}
-			if !last.Stands() {
-				return a.endedAs(last)
+			switch {
+			case err != nil && waiting.Err() != nil:
+				return a.stillGoing(ctx, s, id, last.Value, patience)
+			case err != nil && (last.Revision == 0 || !passes(err)):
+				return err
+			case err != nil && !away:
+				a.sayf("nothing can be read now, waiting on: %s", printable(err.Error()))
+			case err == nil && away:
+				a.sayf("it can be read again")
+			}
+			away = err != nil
+			if !away && !last.Value.Stands() {
+				return a.endedAs(last.Value)
 			}
 			select {
 			case <-waiting.Done():
-				return a.stillGoing(ctx, s, id, last, patience)
+				return a.stillGoing(ctx, s, id, last.Value, patience)
 			case <-tick.C:
 			}
 		}
 	})
 }
+
+// passes says whether a record that was there can't be read for a while only: the server is away, or the copy that is read is made anew.
+func passes(err error) bool { return errors.IsAny(err, es.ErrUnavailable, es.ErrNotFound) }
 
 // stillGoing says what a rollout waits for whose time is over.
 func (a *app) stillGoing(ctx context.Context, s *session, id string, last chain.Rollout, patience time.Duration) error {

@@ -15,21 +15,27 @@ import (
 	"catenary/events"
 )
 
-// watched is a running `catenary watch`.
+// watched is a call of the tool that goes on.
 type watched struct {
 	out    *syncBuffer
 	cancel context.CancelFunc
 	exit   chan int
 }
 
-// watch runs the tool until it is interrupted.
+// watch runs `catenary watch` until it is interrupted.
 func (c caller) watch(args ...string) watched {
+	c.t.Helper()
+	return c.run(append([]string{"watch", "--every", "100ms"}, args...)...)
+}
+
+// run runs the tool beside the test.
+func (c caller) run(args ...string) watched {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(c.t.Context())
 	w := watched{out: &syncBuffer{}, cancel: cancel, exit: make(chan int, 1)}
 	go func() {
 		w.exit <- Main{
-			Program: "catenary", Args: append([]string{"watch", "--every", "100ms"}, args...), Stdin: strings.NewReader(""), Stdout: w.out, Stderr: w.out, Now: time.Now,
+			Program: "catenary", Args: args, Stdin: strings.NewReader(""), Stdout: w.out, Stderr: w.out, Now: time.Now,
 			Env: func(name string) string { return map[string]string{"NATS_URL": c.url, "TZ": "UTC"}[name] },
 		}.Run(ctx)
 	}()
@@ -78,6 +84,38 @@ func TestWatchOverARestart(t *testing.T) {
 	w.shows(t, "1 node, 1 assignment: 1 as told")
 	if code := w.stop(); code != exitOK {
 		t.Errorf("interrupted, it ends with %d:\n%s", code, w.out.String())
+	}
+	if code := again.stop(); code != exitOK {
+		t.Errorf("up ended with %d:\n%s", code, again.stderr.String())
+	}
+}
+
+// TestWaitOverARestart waits for a rollout while the server goes away and comes back.
+func TestWaitOverARestart(t *testing.T) {
+	t.Parallel()
+	store := t.TempDir()
+	u, err := startUp("--store", store, "--durability", "interval", "--no-audit", "--no-engine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := caller{t: t, url: u.ready.NATS}
+	c.fleet("awaited", "awaiteda")
+	c.ok("record", "publication", "awaited@2", "--module", "awaited")
+	c.ok("rollout", "plan", "--set", "awaited=awaited@2", "--strategy", file(t, "all.yaml", "tiers:\n  - name: all\n"), "--as", "r")
+	c.ok("rollout", "start", "r")
+	w := c.run("rollout", "watch", "r")
+	defer w.cancel()
+	w.shows(t, "rollout r: running")
+	if code := u.stop(); code != exitOK {
+		t.Errorf("up ended with %d:\n%s", code, u.stderr.String())
+	}
+	w.shows(t, "nothing can be read now, waiting on: ")
+	again := started(t, "--store", store, "--durability", "interval", "--no-audit", "--no-engine", "--listen", strings.TrimPrefix(u.ready.NATS, "nats://"))
+	w.shows(t, "it can be read again")
+	c.ok("send", "rollout", "begin-step", "--data", `{"id":"r","node":"awaiteda","module":"awaited"}`)
+	c.ok("rollout", "settle", "r", "awaiteda", "awaited", "--outcome", "done", "--reason", "looked at it")
+	if code := <-w.exit; code != exitOK {
+		t.Errorf("it ends with %d:\n%s", code, w.out.String())
 	}
 	if code := again.stop(); code != exitOK {
 		t.Errorf("up ended with %d:\n%s", code, again.stderr.String())
