@@ -26,6 +26,10 @@ func situations() map[string]setting {
 		"approve": {
 			"no tier waits for approval": {},
 			"there is no such tier":      {command: func(x *scene) { x.payload = commands.ApproveRollout{ID: "r1", Tier: "third"} }},
+			"the tier to be entered is approved already, and one behind it is not": {
+				plan:  func(s *shape) { s.strategy.Tiers[0].Approval, s.strategy.Tiers[1].Approval = true, true },
+				facts: func(x *scene) { x.and(on(commands.RolloutRef("r1"), events.RolloutApproved{Tier: "first"})) },
+			},
 		},
 		"supersede": {
 			"by a rollout that is not known": {command: func(x *scene) { x.payload = commands.SupersedeRollout{ID: "r1", By: "r9"} }},

@@ -113,7 +113,11 @@ func walksAlone(w World, c es.Command) error {
 func approve(s State, c es.Command, p commands.ApproveRollout) ([]es.KeyedEvent, error) {
 	if p.Tier == "" {
 		for at := s.Entered; at < len(s.Tiers); at++ {
-			if t := s.Tiers[at]; t.Steps > 0 && t.Approval && !t.Approved {
+			switch t := s.Tiers[at]; {
+			case t.Steps == 0 || !t.Approval:
+			case t.Approved:
+				return nil, nil // who asks twice does not agree to the tier behind it, too
+			default:
 				return decision.Record(c.Ref, events.RolloutApproved{Tier: t.Name, Reason: p.Reason}), nil
 			}
 		}

@@ -163,6 +163,7 @@ func situations(begun, ended string) []Row {
 		{Running, "block", "the sender has lost the engine's lease", "fenced: " + CodeFenced},
 		{Planned, "approve", "no tier waits for approval", refused + CodeNoApproval},
 		{Planned, "approve", "there is no such tier", refused + CodeUnknownTier},
+		{Planned, "approve", "the tier to be entered is approved already, and one behind it is not", string(nothing)},
 		{Planned, "supersede", "by a rollout that is not known", refused + CodeUnknown},
 		{Planned, "supersede", "by a rollout that is final", refused + CodeFinal},
 	}

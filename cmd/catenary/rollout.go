@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"strings"
 
+	"github.com/cockroachdb/errors"
 	"github.com/spf13/cobra"
 
+	"catenary/chain"
 	"catenary/commands"
 	"catenary/es"
 	"catenary/events"
@@ -63,7 +67,8 @@ func (a *app) rolloutApproveCommand() *cobra.Command {
 	var c commands.ApproveRollout
 	cmd := &cobra.Command{
 		Use: "approve ID [--tier NAME]", Short: "Agree to a tier being entered", Args: takes("ID"), ValidArgsFunction: a.completeKind("rollout"),
-		Long:    `Approve agrees to a tier being entered: the one named, or the next that waits for approval.`,
+		Long: `Approve agrees to a tier being entered: the one named, or the next to be entered of those that wait for approval. Sent twice it agrees to that one
+tier, and to none behind it.`,
 		Example: "  catenary rollout approve 20260501-120000-3f9a --tier production",
 	}
 	w := a.writeFlags(cmd)
@@ -71,9 +76,32 @@ func (a *app) rolloutApproveCommand() *cobra.Command {
 	cmd.Flags().StringVar(&c.Reason, "reason", "", "why, in a `sentence`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c.ID = args[0]
-		return a.write(cmd, w, "approve rollout "+c.ID, c)
+		if c.Tier == "" {
+			if err := a.read(cmd.Context(), func(ctx context.Context, s *session) (err error) {
+				c.Tier, err = s.tierToApprove(ctx, c.ID)
+				return err
+			}); err != nil {
+				return err
+			}
+		}
+		return a.write(cmd, w, strings.TrimSpace("approve rollout "+c.ID+" "+c.Tier), c)
 	}
 	return cmd
+}
+
+// tierToApprove names the next tier to be entered of those that wait for approval; nothing for a rollout that has none, or can't be read yet. The
+// writer would find it, too. But the engine enters a tier within milliseconds, and whoever presses a key twice has seen only one waiting.
+func (s *session) tierToApprove(ctx context.Context, id string) (string, error) {
+	e, err := chain.Get(ctx, s.reader, chain.Rollouts, id)
+	if errors.Is(err, es.ErrNotFound) {
+		return "", nil
+	}
+	for _, t := range e.Value.Tiers {
+		if t.Policy.Approval && t.Entered.IsZero() && t.Counts.Steps > 0 {
+			return t.Name, err
+		}
+	}
+	return "", err
 }
 
 func (a *app) rolloutSupersedeCommand() *cobra.Command {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"catenary/chain"
+	"catenary/es"
 	"catenary/rollout/plan"
 )
 
@@ -119,6 +120,9 @@ func rolloutByHand(t *testing.T, c caller) {
 	c.ok("rollout", "settle", "by hand", "ra", "roll", "--outcome", "done", "--reason", "looked at it")
 	c.must(exitRefused, begin("rb")...)
 	c.ok("rollout", "approve", "by hand")
+	if again := read[es.Answer](c, "rollout", "approve", "by hand"); again.Status != es.StatusUnchanged {
+		t.Errorf("approved twice it answers %+v", again)
+	}
 	c.ok("send", "rollout", "advance", "--data", `{"id":"by hand"}`)
 	c.ok("rollout", "pause", "by hand")
 	c.must(exitRefused, begin("rb")...)
