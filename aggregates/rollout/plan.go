@@ -13,7 +13,8 @@ import (
 // plan writes a part of a plan down, and closes it when the part says so.
 func plan(w World, s State, c es.Command, p commands.PlanRollout) ([]es.KeyedEvent, error) {
 	if p.Part != s.Parts+1 && !(p.Part == 1 && s.Status == Unknown) {
-		return nil, es.Refuse(CodePlanPart, fmt.Sprintf("part %d of rollout %s can't follow part %d", p.Part, p.ID, s.Parts), "send the parts in order, each once")
+		return nil, es.Refuse(CodePlanPart, fmt.Sprintf("part %d of rollout %s can't follow part %d", p.Part, p.ID, s.Parts),
+			"send the parts in order, each once; where another plan of this id was left half-way, abort that or take another id")
 	}
 	var facts []any
 	steps := w.Steps(p.ID)
