@@ -133,25 +133,26 @@ func (p *planner) serve(ctx context.Context, s summary) (summary, error) {
 		}
 		s.half = s.half[1:]
 	}
-	for len(s.takeBack) > 0 {
+	var left []string
+	var failed error
+	for i, id := range s.takeBack {
 		if err := p.await(ctx, s.position); err != nil {
-			return s, err
+			s.takeBack = append(left, s.takeBack[i:]...)
+			return s, errors.CombineErrors(failed, err)
 		}
-		if err := p.takeBack(ctx, s.takeBack[0]); err != nil {
-			return s, errors.Wrapf(err, "take rollout %s back", s.takeBack[0])
+		if err := p.takeBack(ctx, id); err != nil { // the others go back all the same
+			left, failed = append(left, id), errors.CombineErrors(failed, errors.Wrapf(err, "take rollout %s back", id))
 		}
-		s.takeBack = s.takeBack[1:]
 	}
+	s.takeBack = left
 	if s.tracks {
-		if err := p.await(ctx, s.position); err != nil {
-			return s, err
+		err := p.await(ctx, s.position)
+		if err == nil {
+			err = p.tracks(ctx)
 		}
-		if err := p.tracks(ctx); err != nil {
-			return s, err
-		}
-		s.tracks = false
+		s.tracks, failed = err != nil, errors.CombineErrors(failed, err)
 	}
-	return s, nil
+	return s, failed
 }
 
 // giveUp gives up a plan that nobody writes down to its end: the planner writes one after another, and this is none of those it has closed. One

@@ -8,8 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cockroachdb/errors"
 	"github.com/google/go-cmp/cmp"
 
+	"catenary/chain"
 	"catenary/commands"
 	"catenary/es"
 	"catenary/es/dispatch"
@@ -193,4 +195,19 @@ func TestInputsOfAMillisecondAreOneBatch(t *testing.T) {
 			<-e.presence
 		}
 	})
+}
+
+// TestOneFailureHoldsNoOther serves two ways back of which the first can't be planned: the second does not wait for it.
+func TestOneFailureHoldsNoOther(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("the bucket is broken")
+	reader := chain.NewReader(chain.Config{
+		Open:      func(context.Context, string) (chain.Bucket, error) { return nil, broken },
+		Positions: func(context.Context, uint64) ([]chain.Position, error) { return nil, nil },
+	})
+	p := &planner{cfg: Config{Reader: reader, Now: time.Now}, log: slog.New(slog.DiscardHandler), settled: map[string]bool{"second": true}}
+	left, err := p.serve(t.Context(), summary{takeBack: []string{"first", "second"}})
+	if !errors.Is(err, broken) || !slices.Equal(left.takeBack, []string{"first"}) {
+		t.Errorf("left are %q, with error %v", left.takeBack, err)
+	}
 }

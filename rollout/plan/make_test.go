@@ -333,6 +333,19 @@ func TestTheWayBackIsStraight(t *testing.T) {
 	}
 }
 
+// TestTakenBackOnce refuses a second way back. The engine MUST see that in the record: what the writer refuses it would try for ever.
+func TestTakenBackOnce(t *testing.T) {
+	t.Parallel()
+	whole := chain.WholeRollout{All: []chain.Step{{Node: "n1", Module: "web", Sent: noon}}}
+	if undo, _, err := plan.Undone(whole); err != nil || len(undo) != 1 {
+		t.Errorf("taken back is %+v: %v", undo, err)
+	}
+	whole.RevertedBy = "back"
+	if undo, _, err := plan.Undone(whole); !errors.Is(err, plan.ErrNothingChanged) || undo != nil {
+		t.Errorf("taken back again is %+v: %v", undo, err)
+	}
+}
+
 func TestOneCommitOfARepository(t *testing.T) {
 	t.Parallel()
 	f := fleet()

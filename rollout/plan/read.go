@@ -169,7 +169,7 @@ func (r Restore) Versions() []events.Version {
 	return list
 }
 
-// ErrNothingChanged means that a rollout has changed nothing that could be taken back.
+// ErrNothingChanged means that a rollout has changed nothing that could be taken back, or that another takes it back already.
 var ErrNothingChanged = errors.New("nothing to take back")
 
 // Reverted gives what a rollout has told nodes, to be taken back, and a strategy for it: the rollout's own tiers, without what only slows
@@ -184,6 +184,10 @@ func Reverted(ctx context.Context, r *chain.Reader, id string) ([]chain.Changed,
 
 // Undone does the same with a rollout that was read. It gives errors marked [ErrNothingChanged].
 func Undone(whole chain.WholeRollout) ([]chain.Changed, events.Strategy, error) {
+	if whole.RevertedBy != "" {
+		err := errors.Newf("rollout %s is taken back by rollout %s already", whole.ID, whole.RevertedBy)
+		return nil, events.Strategy{}, errors.WithHint(errors.Mark(err, ErrNothingChanged), "look at that one")
+	}
 	var undo []chain.Changed
 	for _, s := range whole.All {
 		if !s.Sent.IsZero() && !s.Refresh {
