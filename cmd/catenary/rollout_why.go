@@ -23,7 +23,8 @@ const whyHelp = `Why says why a rollout does not move: what holds it as a whole,
 another end. The engine that walks is asked, so that what it says holds now. When none walks, what the record says is shown, and a note says so.
 
 In JSON each is {tier, node, module, reason, waits-for, until}; node and module are left out for what holds the rollout or a tier as a whole. The reasons
-are stable words, such as tier, dependency, pending, concurrency, frozen, vetoed, offline, approval, bake, gate.`
+are stable words, such as tier, dependency, pending, concurrency, frozen, vetoed, offline, approval, bake, gate; not-begun where a rollout was over
+before a step's turn came.`
 
 func (a *app) rolloutWhyCommand() *cobra.Command {
 	cmd := &cobra.Command{
