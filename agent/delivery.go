@@ -108,6 +108,9 @@ func (d *delivery) do(ctx context.Context, a Action) result {
 		done, err = d.remove(doing, a, task)
 	}
 	end()
+	if err != nil && doing.Err() != nil && ctx.Err() == nil {
+		err = errors.Wrapf(err, "it took longer than %v", i.timeout())
+	}
 	if err != nil {
 		done.Failure = failure(err, tail)
 	}

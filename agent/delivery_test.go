@@ -242,6 +242,27 @@ func (k keptLog) Write(p []byte) (int, error) {
 
 func (k keptLog) Close() error { return nil }
 
+// slow is a driver that applies until its time is over.
+type slow struct{ scripted }
+
+func (s slow) Apply(ctx context.Context, _ driver.Task) (driver.Result, error) {
+	<-ctx.Done()
+	return driver.Result{}, ctx.Err()
+}
+
+// TestTooLong: a deed whose time is over says so, and how long that was.
+func TestTooLong(t *testing.T) {
+	t.Parallel()
+	d, _ := deliveryOf([]scripted{{name: "slow"}})
+	d.drivers[0] = slow{d.drivers[0].(scripted)}
+	i := standing("web", 7, "1")
+	i.Delivery = &events.Delivery{Timeout: "10ms"}
+	r := d.do(t.Context(), Action{Doing: Doing{Deed: Apply, Instruction: i}})
+	if !strings.HasPrefix(r.done.Failure, "it took longer than 10ms: driver slow") {
+		t.Errorf("it failed with %q", r.done.Failure)
+	}
+}
+
 // TestLastLines reports a failure with the last lines of output, within what a report may hold, and keeps all of it in the log.
 func TestLastLines(t *testing.T) {
 	t.Parallel()

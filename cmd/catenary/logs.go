@@ -137,7 +137,7 @@ func writeLog(to *strings.Builder, p logs.Part, open bool) bool {
 		if open {
 			to.WriteByte('\n')
 		}
-		fmt.Fprintf(to, "[%d bytes are cut: of one try %d bytes are kept, and its end]\n", p.Cut, logs.SpanBytes)
+		fmt.Fprintf(to, "[%d bytes are cut: of one try %d bytes are kept, of what comes faster than it is stored %d, and its end]\n", p.Cut, logs.SpanBytes, logs.WaitingBytes)
 		open = false
 	}
 	for l := range strings.Lines(strings.ToValidUTF8(p.Text, "\uFFFD")) {

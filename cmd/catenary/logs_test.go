@@ -55,7 +55,7 @@ func TestLogs(t *testing.T) {
 one
 two \u001B[31mred
 three
-[1234 bytes are cut: of one try 33554432 bytes are kept, and its end]
+[1234 bytes are cut: of one try 33554432 bytes are kept, of what comes faster than it is stored 8388608, and its end]
 the end
 `
 	dbText := "== remove db on logs n1, told by event 8, attempt 2\ngone\n"

@@ -220,7 +220,7 @@ func (a *app) waitConverged(ctx context.Context, s *session, names []string) err
 		nodes, err := s.desk().Nodes(waiting)
 		switch {
 		case err != nil && waiting.Err() != nil && ctx.Err() == nil:
-			return notConverged(late, err)
+			return a.notConverged(late, err)
 		case errors.Is(err, agent.ErrNoDesk):
 			late = []string{err.Error()} // a projector that starts may answer in a moment
 		case err != nil:
@@ -233,18 +233,22 @@ func (a *app) waitConverged(ctx context.Context, s *session, names []string) err
 		select {
 		case <-tick.C:
 		case <-waiting.Done():
-			return notConverged(late, waiting.Err())
+			return a.notConverged(late, waiting.Err())
 		}
 	}
 }
 
-func notConverged(late []string, cause error) error {
+// notConverged is the error of a wait whose time is over. The cause is told only where nothing better is known.
+func (a *app) notConverged(late []string, cause error) error {
 	const most = 10
+	if len(late) == 0 {
+		late = []string{cause.Error()}
+	}
 	text := strings.Join(late[:min(len(late), most)], "; ")
 	if len(late) > most {
 		text += fmt.Sprintf("; and %d more", len(late)-most)
 	}
-	return errors.Mark(errors.Wrap(cause, "not converged: "+text), context.DeadlineExceeded)
+	return errors.Mark(errors.Newf("not converged after %v: %s", a.timeout, text), context.DeadlineExceeded)
 }
 
 // unconverged lists the nodes that have not converged, each with the reason. Without names they are all that agents manage.

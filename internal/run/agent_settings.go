@@ -23,6 +23,7 @@ import (
 	"catenary/embedded"
 	"catenary/es"
 	"catenary/internal/natsconn"
+	"catenary/internal/topology"
 )
 
 // AgentSettings are what the binary agent is told. Each comes from a flag, or else from the environment (CATENARY_LOG_LEVEL for log-level),
@@ -189,6 +190,10 @@ func (s *AgentSettings) bus(env func(string) string, log *slog.Logger) (natsconn
 		c.User, c.Password = credentials.User, credentials.Password
 	}
 	c = c.WithEnvironment(env)
+	// The server would only say what it forbids, again and again.
+	if node, is := topology.AgentUserNode(c.User); is && s.Simulate == 0 && node != es.EscapeToken(s.Node) {
+		return c, errors.Mark(errors.Newf("the credentials are those of %s, and this is the agent of node %s: make some with catenary agent credentials %s", c.User, s.Node, s.Node), ErrSettings)
+	}
 	c.Name, c.Logger = "catenary agent of "+s.Node, log
 	return c, nil
 }

@@ -109,6 +109,13 @@ func TestAgentSettingsThatCantWork(t *testing.T) {
 			t.Errorf("place %s: got error %v", place, err)
 		}
 	}
+	for user, fits := range map[string]bool{"agent.n1": true, "agent.n2": false, "ann": true, "": true} {
+		s := AgentSettings{Node: "n1"}
+		_, err := s.bus(func(name string) string { return map[string]string{"NATS_USER": user}[name] }, nil)
+		if fits && err != nil || !fits && (!errors.Is(err, ErrSettings) || !strings.Contains(err.Error(), user)) {
+			t.Errorf("as %q: got error %v", user, err)
+		}
+	}
 	if _, err := loadAgent([]string{"--help"}, nil); !errors.Is(err, ErrHelp) {
 		t.Errorf("help: %v", err)
 	}
