@@ -152,6 +152,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer end()
 	talking, hangUp := context.WithCancel(live)
 	defer hangUp()
+	a.tellStatus()
 	a.tasks.Go(func() { a.talk(talking) })
 	defer a.endChecks()
 	look := time.NewTicker(a.cfg.Observe)

@@ -150,6 +150,8 @@ type scene struct {
 	memory Memory
 	cfg    Config
 	starts int
+	// seldom lets the agent check in when it has a reason alone.
+	seldom bool
 }
 
 func newScene(t *testing.T) *scene {
@@ -166,6 +168,9 @@ func (s *scene) start() (end func() error) {
 		c.Drivers = []driver.Driver{s.driver}
 	}
 	c.Every, c.Observe, c.Retry, c.MostRetry, c.StopWithin = quick, quick, quick, quick, quick
+	if s.seldom {
+		c.Every = time.Hour
+	}
 	c.Logger = slog.New(slog.NewTextHandler(s.t.Output(), nil))
 	a, err := New(c)
 	if err != nil {
@@ -364,6 +369,21 @@ func TestLookThatHangs(t *testing.T) {
 	s.eventually("both are applied", func() bool { return len(s.outbox.said()) == 2 })
 	s.driver.set("web", "2")
 	s.eventually("the drift of the other one is found", func() bool { return s.desk.last().Status.Drifted != nil })
+	s.check(end())
+}
+
+// TestSaysAtOnceHowItStands: nobody waits for the next check-in to hear what an agent has, or that it has failed.
+func TestSaysAtOnceHowItStands(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.seldom = true
+	s.driver.fails = 1
+	s.desk.tell(standing("web", 7, "1"))
+	end := s.start()
+	s.eventually("the failure is said", func() bool { return len(s.desk.last().Status.Failed) == 1 })
+	if first := s.desk.heard[0].Status; len(first.Drivers) != 1 {
+		t.Errorf("at first it says %+v", first)
+	}
 	s.check(end())
 }
 

@@ -15,8 +15,8 @@ func (a *Agent) tellStatus() {
 	before := a.status
 	a.status = next
 	a.mu.Unlock()
-	// Whoever waits for the node waits for one that has converged on what is told now.
-	if before.Converged != next.Converged || before.Held != next.Held || next.Converged && before.Edition != next.Edition {
+	// Whoever waits for the node waits for one that has converged on what is told now, or for the reason why it can't.
+	if before.Converged != next.Converged || before.Held != next.Held || len(before.Failed) != len(next.Failed) || next.Converged && before.Edition != next.Edition {
 		select {
 		case a.poke <- struct{}{}:
 		default:
