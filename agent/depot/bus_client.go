@@ -70,7 +70,7 @@ func (c *Client) Prune(ctx context.Context, window time.Duration) iter.Seq2[Prun
 // errors marked [artifacts.ErrMismatch] when the content has another digest, [es.ErrTooLarge], [es.ErrFull] and [artifacts.ErrDigest].
 // After an error, publishing again goes on.
 func (c *Client) Publish(ctx context.Context, content io.ReaderAt, digest string, bytes int64, path string, progress func(done int64)) (Finished, error) {
-	if err := checkSize(digest, bytes); err != nil {
+	if err := CheckSize(digest, bytes); err != nil {
 		return Finished{}, err
 	}
 	if progress == nil {

@@ -33,7 +33,7 @@ type Chunk struct {
 // Put stores a piece after those that are there. It gives errors marked errMoved when that is not where it belongs any more,
 // [es.ErrTooLarge], [es.ErrFull], [es.ErrUnavailable], [artifacts.ErrDigest] and, for a piece of the wrong size, [parts.ErrRequest].
 func (s *Store) Put(ctx context.Context, c Chunk) (Place, error) {
-	if err := checkSize(c.Digest, c.Bytes); err != nil {
+	if err := CheckSize(c.Digest, c.Bytes); err != nil {
 		return Place{}, err
 	}
 	have := c.After.Have
@@ -87,7 +87,7 @@ func (s *Store) Finish(ctx context.Context, digest string, bytes int64, file str
 	if o.there() {
 		return s.again(ctx, o)
 	}
-	if err := checkSize(digest, bytes); err != nil {
+	if err := CheckSize(digest, bytes); err != nil {
 		return Finished{}, err
 	}
 	upload := o.upload(digest)

@@ -69,13 +69,13 @@ func chunks(bytes int64) int64 { return (bytes + ChunkBytes - 1) / ChunkBytes }
 // chunkLen is the size of a piece, counted from zero.
 func chunkLen(bytes, index int64) int64 { return min(ChunkBytes, bytes-index*ChunkBytes) }
 
-// checkSize refuses what is too large, and what is nothing.
-func checkSize(digest string, bytes int64) error {
+// CheckSize refuses what is too large, and what is nothing. It gives errors marked [es.ErrTooLarge] and [parts.ErrRequest], which name the artifact.
+func CheckSize(name string, bytes int64) error {
 	switch {
 	case bytes <= 0:
-		return errors.Mark(errors.Newf("artifact %s has %d bytes: there is nothing to keep", digest, bytes), parts.ErrRequest)
+		return errors.Mark(errors.Newf("artifact %s has %d bytes: there is nothing to keep", name, bytes), parts.ErrRequest)
 	case bytes > MaxBytes:
-		return errors.WithHint(errors.Mark(errors.Newf("artifact %s has %d bytes: the limit is %d", digest, bytes, int64(MaxBytes)), es.ErrTooLarge),
+		return errors.WithHint(errors.Mark(errors.Newf("artifact %s has %d bytes: the limit is %d", name, bytes, int64(MaxBytes)), es.ErrTooLarge),
 			"divide it, or keep it where agents get it by https: or oci:")
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/errors"
+
 	"catenary/agent/artifacts"
 	"catenary/agent/depot"
 	"catenary/audit"
@@ -102,6 +104,14 @@ func TestPublishSaysWhatIsWrong(t *testing.T) {
 		if found := c.must(exitUsage, strings.Fields(args)...); !strings.Contains(found.err, says) {
 			t.Errorf("%s says %q, want a word on %q", args, found.err, says)
 		}
+	}
+	// A file that can't be kept is refused before it is read, as nothing names its digest.
+	large := filepath.Join(dir, "large")
+	if err := errors.CombineErrors(os.WriteFile(large, nil, 0o600), os.Truncate(large, depot.MaxBytes+1)); err != nil {
+		t.Fatal(err)
+	}
+	if found := c.call("publish", large, "--module", "m"); found.code == exitOK || !strings.Contains(found.err, large+" has 4294967297 bytes: the limit is 4294967296") {
+		t.Errorf("it ends with %d: %s", found.code, found.err)
 	}
 	if found := c.must(exitNotFound, "artifacts", "show", artifacts.Algorithm+strings.Repeat("0", 64)); !strings.Contains(found.err, "not in the depot") {
 		t.Errorf("it says %s", found.err)

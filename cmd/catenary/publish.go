@@ -14,6 +14,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"catenary/agent/artifacts"
+	"catenary/agent/depot"
 	"catenary/chain"
 	"catenary/commands"
 	"catenary/es"
@@ -72,6 +73,10 @@ func (a *app) publish(ctx context.Context, w *writeFlags, p publishFlags, file *
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = usagef("%s is no file: pack a directory first, as with tar", file.Name())
+	}
+	if err == nil {
+		// Reading all of it for its digest may take minutes.
+		err = depot.CheckSize(file.Name(), info.Size())
 	}
 	if err != nil {
 		return err
