@@ -26,9 +26,7 @@ const limit = 60 * time.Second
 
 func bounded(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), limit)
-	t.Cleanup(cancel)
-	return ctx
+	return estest.Bounded(t, limit)
 }
 
 // realBuckets makes the buckets of all views on a server of their own.

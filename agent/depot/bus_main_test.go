@@ -24,9 +24,7 @@ const waitLimit = 4 * time.Minute
 
 func bounded(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), waitLimit)
-	t.Cleanup(cancel)
-	return ctx
+	return estest.Bounded(t, waitLimit)
 }
 
 // content is a file of any length that is nowhere: pages that differ in their numbers.

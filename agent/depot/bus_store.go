@@ -23,8 +23,6 @@ import (
 const (
 	// requestTimeout bounds one question to the server, which takes milliseconds, and a window of pieces from a slow disk a second or two.
 	requestTimeout = 10 * time.Second
-	// ensureTimeout bounds the making of the stream.
-	ensureTimeout = 30 * time.Second
 	// descriptionsAtOnce is how many descriptions are read by one question: the server gives at most 1,024.
 	descriptionsAtOnce = 256
 )
@@ -50,21 +48,11 @@ type Store struct {
 // Ensure makes the stream of artifacts, or checks that the one that exists can hold them. It gives errors marked [es.ErrFull] or
 // [es.ErrUnavailable], and unmarked ones for a stream that can't.
 func Ensure(ctx context.Context, nc *nats.Conn, o topology.Options) error {
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return errors.Wrap(err, "stream of artifacts")
-	}
-	ctx, cancel := context.WithTimeout(ctx, ensureTimeout)
-	defer cancel()
 	want := topology.Artifacts(o)
-	stream, err := js.Stream(ctx, want.Name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = streams.CreateWithin(ctx, js, want, topology.ArtifactsLess(o), topology.MinStreamBytes)
-	}
+	found, err := streams.EnsureWithin(ctx, nc, want, topology.ArtifactsLess(o), topology.MinStreamBytes)
 	if err != nil {
-		return natsstore.EnsureError(errors.Wrapf(err, "create stream %s", want.Name))
+		return natsstore.EnsureError(err)
 	}
-	found := stream.CachedInfo().Config
 	if !slices.Equal(found.Subjects, want.Subjects) || !found.AllowRollup || !found.AllowDirect || found.Discard != want.Discard || found.MaxAge != 0 || found.DenyPurge {
 		return errors.Newf("stream %s can't hold artifacts: it must have the subjects %q, refuse the new when it is full, keep without a limit of age, and allow rollups, purges and direct reads; "+
 			"update it, or use another server", want.Name, want.Subjects)

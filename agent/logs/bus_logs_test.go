@@ -29,9 +29,7 @@ const waitLimit = 60 * time.Second
 
 func bounded(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), waitLimit)
-	t.Cleanup(cancel)
-	return ctx
+	return estest.Bounded(t, waitLimit)
 }
 
 var quiet = slog.New(slog.DiscardHandler)

@@ -79,21 +79,11 @@ type answered struct {
 // Ensure makes the stream of logs, or checks that the one that exists can hold them. It gives errors marked [es.ErrFull] or
 // [es.ErrUnavailable], and unmarked ones for a stream that can't.
 func Ensure(ctx context.Context, nc *nats.Conn, o topology.Options) error {
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return errors.Wrap(err, "stream of logs")
-	}
-	ctx, cancel := context.WithTimeout(ctx, 3*requestTimeout)
-	defer cancel()
 	want := topology.Logs(o)
-	stream, err := js.Stream(ctx, want.Name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = streams.CreateWithin(ctx, js, want, want.MaxBytes/2, topology.MinStreamBytes)
-	}
+	found, err := streams.EnsureWithin(ctx, nc, want, want.MaxBytes/2, topology.MinStreamBytes)
 	if err != nil {
-		return natsstore.EnsureError(errors.Wrapf(err, "create stream %s", want.Name))
+		return natsstore.EnsureError(err)
 	}
-	found := stream.CachedInfo().Config
 	if !slices.Equal(found.Subjects, want.Subjects) || !found.AllowDirect || found.Discard != want.Discard || found.MaxBytes <= 0 {
 		return errors.Newf("stream %s can't hold logs: it must have the subjects %q, a limit in bytes, drop the oldest when it is full, and allow direct reads; update it, or use another server",
 			want.Name, want.Subjects)

@@ -23,9 +23,7 @@ const limit = 60 * time.Second
 
 func bounded(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), limit)
-	t.Cleanup(cancel)
-	return ctx
+	return estest.Bounded(t, limit)
 }
 
 // small is a bucket's configuration that fits a test's disk.

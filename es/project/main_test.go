@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"catenary/es"
+	"catenary/es/estest"
 	"catenary/es/memstore"
 	"catenary/es/project"
 	"catenary/es/project/projecttest"
@@ -24,9 +25,7 @@ const limit = 60 * time.Second
 
 func bounded(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), limit)
-	t.Cleanup(cancel)
-	return ctx
+	return estest.Bounded(t, limit)
 }
 
 // The events of the tests: things are counted, one or several at a time, or looked at, which changes nothing.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -52,4 +53,26 @@ func CreateWithin(ctx context.Context, js jetstream.JetStream, want jetstream.St
 		}
 		want.MaxBytes = less
 	}
+}
+
+// ensureWithin bounds the making of a stream, with all that is asked for it.
+const ensureWithin = 30 * time.Second
+
+// EnsureWithin gives the configuration of the stream that there is, or makes one as [CreateWithin] does. Whether one that was there is what it
+// has to be is left to the caller. It gives the client's errors.
+func EnsureWithin(ctx context.Context, nc *nats.Conn, want jetstream.StreamConfig, lesser, least int64) (jetstream.StreamConfig, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return want, errors.Wrapf(err, "create stream %s", want.Name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, ensureWithin)
+	defer cancel()
+	stream, err := js.Stream(ctx, want.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		stream, err = CreateWithin(ctx, js, want, lesser, least)
+	}
+	if err != nil {
+		return want, errors.Wrapf(err, "create stream %s", want.Name)
+	}
+	return stream.CachedInfo().Config, nil
 }
