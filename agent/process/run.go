@@ -39,6 +39,10 @@ const (
 	linger = 500 * time.Millisecond
 )
 
+// heldOpen is said where a command has left something running that may still write where it did: the system ends what writes there afterwards,
+// and nobody would know why.
+const heldOpen = "\n[%s has ended, and something that it has started still has its output: nothing more is read of that, so let it write elsewhere]\n"
+
 // Command is what is run.
 type Command struct {
 	// Args are the program and its arguments. There is no shell in between.
@@ -94,6 +98,9 @@ func Run(ctx context.Context, c Command) error {
 	go func() { done <- cmd.Wait() }()
 	select {
 	case err := <-done:
+		if errors.Is(err, exec.ErrWaitDelay) {
+			_, _ = fmt.Fprintf(c.Output, heldOpen, c.Args[0])
+		}
 		return exit(err, c.Args[0])
 	case <-ctx.Done():
 	}

@@ -1,6 +1,7 @@
 package process_test
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -81,13 +82,20 @@ func TestGroupIsGone(t *testing.T) {
 	awaitGone(t, child)
 }
 
-// TestLeftBehind runs a command that leaves a process behind which keeps its output open.
+// TestLeftBehind runs a command that leaves a process behind which keeps its output open. That this is read no more is said.
 func TestLeftBehind(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "child")
-	err := process.Run(t.Context(), process.Command{Args: shell(`sleep 1000 & echo $! >` + file)})
-	if err != nil {
+	var said bytes.Buffer
+	if err := process.Run(t.Context(), process.Command{Args: shell(`echo up; sleep 1000 & echo $! >` + file), Output: &said}); err != nil {
 		t.Fatal(err)
+	}
+	if !strings.Contains(said.String(), "up\n") || !strings.Contains(said.String(), "nothing more is read") {
+		t.Errorf("it has said %q", said.String())
+	}
+	said.Reset()
+	if err := process.Run(t.Context(), process.Command{Args: shell(`echo up; sleep 0 >/dev/null 2>&1 &`), Output: &said}); err != nil || said.String() != "up\n" {
+		t.Errorf("with its output elsewhere it has said %q, %v", said.String(), err)
 	}
 	child := awaitNumber(t, file)
 	if err := syscall.Kill(child, 0); err != nil {
