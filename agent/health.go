@@ -100,7 +100,8 @@ func watchHealth(ctx context.Context, node, dir string, applied Applied, tell fu
 
 // check tries once.
 func check(ctx context.Context, c events.Check, task driver.Task, dir string) error {
-	ctx, cancel := context.WithTimeout(ctx, min(max(interval(c), minCheckTime), maxCheckTime))
+	within := min(max(interval(c), minCheckTime), maxCheckTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, within, errors.Mark(errors.Newf("no answer within %v", within), context.DeadlineExceeded))
 	defer cancel()
 	switch {
 	case len(c.Exec) > 0:

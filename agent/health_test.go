@@ -48,14 +48,15 @@ func TestStreak(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	status := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/bad" {
-			status := http.StatusServiceUnavailable
-			w.WriteHeader(status)
-			return
+		switch r.URL.Path {
+		case "/bad":
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case "/moved":
+			http.Redirect(w, r, "/bad", http.StatusFound)
+		case "/silent":
+			<-r.Context().Done()
 		}
-		w.WriteHeader(status)
 	}))
 	t.Cleanup(server.Close)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -90,6 +91,8 @@ func TestCheck(t *testing.T) {
 		{name: "an address where nobody is", check: events.Check{TCP: nobody}, fails: nobody},
 		{name: "a URL", check: events.Check{HTTP: server.URL}},
 		{name: "a URL that says no", check: events.Check{HTTP: server.URL + "/bad"}, fails: "503"},
+		{name: "a URL that leads elsewhere, where nobody follows", check: events.Check{HTTP: server.URL + "/moved"}},
+		{name: "a URL that says nothing", check: events.Check{HTTP: server.URL + "/silent", Interval: "50ms"}, fails: server.URL + "/silent: no answer within 2s"},
 		{name: "a URL where nobody is", check: events.Check{HTTP: "http://" + nobody}, fails: nobody},
 		{name: "nothing", fails: "neither"},
 	} {
