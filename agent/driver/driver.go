@@ -63,12 +63,16 @@ func (t Task) Version() string {
 	return t.Artifact
 }
 
-// Compare gives what it means for the task that a version of its module runs; none is the empty version.
+// Compare gives what it means for the task that a version of its module runs; none is the empty version. A module may be told without a
+// version, as one is that others require: whichever runs is as told then, and none can't be told from one without a name.
 func (t Task) Compare(version string) Finding {
-	switch version {
-	case "":
+	told := t.Version()
+	switch {
+	case version == "" && told == "":
+		return Finding{State: Unknown}
+	case version == "":
 		return Finding{State: Absent}
-	case t.Version():
+	case version == told, told == "":
 		return Finding{State: AsTold}
 	}
 	return Finding{State: Other, Found: t.Module + " " + version + " runs"}
