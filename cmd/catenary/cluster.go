@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/errors"
 	"github.com/spf13/cobra"
@@ -35,7 +37,58 @@ type clusterChecked struct {
 }
 
 func (a *app) clusterCommand() *cobra.Command {
-	return group(&cobra.Command{Use: "cluster", Short: "See how the servers are, and what each holds", GroupID: groupRun}, a.clusterCheckCommand())
+	return group(&cobra.Command{Use: "cluster", Short: "See how the servers are, and what each holds", GroupID: groupRun}, a.clusterCheckCommand(), a.clusterWaitCommand())
+}
+
+const clusterWaitHelp = `Wait waits until every server answers and each stream is on all servers that are to hold it: only then the next one may be stopped, as when all are restarted one after
+another. It waits as long as --timeout says, and ends with 9 after that.`
+
+// clusterPoll is how often the servers are asked while one is waited for.
+const clusterPoll = 500 * time.Millisecond
+
+func (a *app) clusterWaitCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "wait", Short: "Wait until the next server may be stopped", Long: clusterWaitHelp, Args: cobra.NoArgs,
+		Example: "  catenary cluster wait\n  catenary cluster wait --timeout 5m",
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx, cancel := context.WithTimeout(cmd.Context(), a.timeout)
+		defer cancel()
+		config := a.bus.WithEnvironment(a.Env)
+		config.Logger = slog.New(slog.DiscardHandler)
+		s, err := a.dial(ctx, config)
+		if err != nil {
+			return err
+		}
+		defer s.conn.Close()
+		asking, forbid := s.conn.WithDenial(ctx)
+		defer forbid()
+		tick := time.NewTicker(clusterPoll)
+		defer tick.Stop()
+		lacking := "nobody has said how the servers are"
+		for {
+			view, err := cluster.Ask(asking, s.conn.Conn)
+			switch {
+			case errors.Is(err, cluster.ErrSilent):
+				return errors.WithHint(err, hintSilent)
+			case err == nil:
+				if lacking = view.Lacking(); lacking == "" {
+					a.sayf("%d servers hold all that they are to hold", len(view.Servers))
+					return nil
+				}
+			case errors.Is(context.Cause(asking), natsconn.ErrDenied):
+				return context.Cause(asking)
+			case ctx.Err() == nil:
+				return err
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return errors.WithHint(errors.Wrap(ctx.Err(), lacking), "catenary cluster check says what to do")
+			}
+		}
+	}
+	return cmd
 }
 
 func (a *app) clusterCheckCommand() *cobra.Command {

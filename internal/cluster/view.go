@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -72,13 +73,37 @@ func (p Peer) Behind() bool { return p.Joining || p.Lag > lagTolerated }
 // lagTolerated is how many operations may be on their way to a server that is well: a busy stream has some hundreds in flight at any time.
 const lagTolerated = 1000
 
+// mirrorSilence is how long a copy may hear nothing: a bucket says every second that it is there.
+const mirrorSilence = 15 * time.Second
+
 // Mirror says how a copy follows its bucket.
 type Mirror struct {
-	// Following is false while it has not heard of its bucket since its leader began.
+	// Following is false while it has not heard of its bucket since its leader began, or for longer than a bucket is silent that has nothing new.
 	Following bool `json:"following"`
 	// Lag counts the values that it lacks.
 	Lag     uint64 `json:"lag,omitempty"`
 	Problem string `json:"problem,omitempty"`
+}
+
+// Lacking says why no server may be stopped now: one is off, or holds not all of a stream that it is to hold. It is empty when all is there.
+func (v View) Lacking() string {
+	for _, s := range v.Servers {
+		if s.Off {
+			return "server " + s.Name + " does not answer"
+		}
+	}
+	if v.Clustered && v.Leader == "" {
+		return "the servers have no leader"
+	}
+	for _, s := range v.Streams {
+		switch {
+		case s.Leader == "":
+			return "stream " + s.Name + " has no leader"
+		case s.There < s.Wanted:
+			return fmt.Sprintf("stream %s is on %d of %d servers", s.Name, s.There, s.Wanted)
+		}
+	}
+	return ""
 }
 
 // Answer is what one server says, as the server writes it.
@@ -229,7 +254,7 @@ func ledStream(account, leader string, said answerStream, servers map[string]Ser
 	}
 	slices.SortFunc(s.Peers, func(a, b Peer) int { return cmp.Compare(a.Server, b.Server) })
 	if said.Mirror != nil {
-		s.Mirror = &Mirror{Following: said.Mirror.Active >= 0, Lag: said.Mirror.Lag}
+		s.Mirror = &Mirror{Following: said.Mirror.Active >= 0 && said.Mirror.Active < mirrorSilence, Lag: said.Mirror.Lag}
 		if said.Mirror.Error != nil {
 			s.Mirror.Problem = said.Mirror.Error.Description
 		}
