@@ -19,7 +19,8 @@ import (
 func Settle(ctx context.Context, s Store, after Head, batch []Message) error {
 	pace := backoff.NewExponentialBackOff()
 	pace.InitialInterval = 20 * time.Millisecond
-	pace.MaxInterval = time.Second
+	// A command waits for it: what an election has taken already is not to grow by much.
+	pace.MaxInterval = 250 * time.Millisecond
 	last := after.Sequence + uint64(len(batch))
 	for {
 		stored, passed, err := standing(ctx, s, after.Sequence, batch)
