@@ -183,7 +183,7 @@ func (j *judgement) durability() {
 	case !found || events.Wanted > 1:
 		j.add(checkDurability, health.OK, "", "", "the servers sync every %.0f s: the loss of one takes nothing that is acknowledged, and a power loss of all at once may", interval)
 	default:
-		j.add(checkDurability, health.Warn, health.Scarce, always, "one server alone holds the events, and syncs every %.0f s: a power loss may take what it has acknowledged since", interval)
+		j.add(checkDurability, health.Warn, health.Volatile, always, "one server alone holds the events, and syncs every %.0f s: a power loss may take what it has acknowledged since", interval)
 	}
 }
 

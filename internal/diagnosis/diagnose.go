@@ -94,6 +94,10 @@ func (d *Diagnosis) servers(e Evidence) {
 	switch {
 	case e.Servers != nil:
 		for _, p := range Cluster(*e.Servers) {
+			if p.Code == health.Volatile {
+				// Who runs a chain so has chosen it, and need not be told all the time.
+				p.State, p.Next = health.OK, ""
+			}
 			d.add(p)
 		}
 	case e.ServersError != nil:

@@ -9,8 +9,10 @@ import (
 
 	"catenary/agent"
 	"catenary/agent/desk"
+	"catenary/internal/cluster"
 	"catenary/internal/diagnosis"
 	"catenary/internal/health"
+	"catenary/internal/topology"
 )
 
 // at is when the asker asked, by its own clock.
@@ -100,6 +102,16 @@ func TestDiagnose(t *testing.T) {
 		}, health.Warn, map[string]string{"nodes": "n1 (web: exit status 1)"}},
 		{"two agents of one node", func(e *diagnosis.Evidence) { e.Nodes[0].Rivals = true }, health.Fail, map[string]string{"nodes": "two agents"}},
 		{"the disk is short", func(e *diagnosis.Evidence) { e.Store = &diagnosis.Store{Dir: "d", Free: 1 << 20} }, health.Warn, map[string]string{"disk": "below d"}},
+		{"a server has no JetStream", func(e *diagnosis.Evidence) {
+			e.Servers = &cluster.View{Size: 1, Servers: []cluster.Server{{Name: "s1"}}}
+		}, health.Fail, map[string]string{"servers": "no server holds streams", "server s1": "no JetStream"}},
+		{"one server is well", func(e *diagnosis.Evidence) {
+			e.Servers = &cluster.View{Size: 1, Servers: []cluster.Server{{Name: "s1", JetStream: true, SyncAlways: true}}}
+		}, health.OK, nil},
+		{"one server that syncs now and then, as chosen", func(e *diagnosis.Evidence) {
+			e.Servers = &cluster.View{Size: 1, Servers: []cluster.Server{{Name: "s1", JetStream: true}}, Streams: []cluster.Stream{{Account: topology.AccountLedger, Name: topology.EventStream, Wanted: 1, There: 1, Leader: "s1"}}}
+		}, health.OK, nil},
+		{"no server says how it is", func(e *diagnosis.Evidence) { e.ServersError = errors.New("silent") }, health.Warn, map[string]string{"servers": "silent"}},
 		{"there is no store", func(e *diagnosis.Evidence) {
 			e.Store = &diagnosis.Store{Dir: "d", Problem: errors.New("no store in d")}
 		}, health.Fail, map[string]string{"store": "no store in d"}},

@@ -67,6 +67,8 @@ const (
 	Mixed   Code = "mixed"
 	// Off is said of an agent that is not heard, Undone of one that could not bring something about.
 	Off    Code = "off"
+	// Volatile means that a power loss may take what was acknowledged.
+	Volatile Code = "volatile"
 	Undone Code = "undone"
 )
 
