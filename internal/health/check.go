@@ -66,10 +66,10 @@ const (
 	Skewed  Code = "skewed"
 	Mixed   Code = "mixed"
 	// Off is said of an agent that is not heard, Undone of one that could not bring something about.
-	Off    Code = "off"
+	Off Code = "off"
 	// Volatile means that a power loss may take what was acknowledged.
 	Volatile Code = "volatile"
-	Undone Code = "undone"
+	Undone   Code = "undone"
 )
 
 // Finding is how something was found.
