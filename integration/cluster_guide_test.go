@@ -98,7 +98,11 @@ func TestClusterGuide(t *testing.T) {
 					g.ann = tool{t: t, env: environment(t, filepath.Join(g.dir, "deploy", "ann.env"))}
 					continue
 				}
+				began := time.Now()
 				shown = g.do(strings.ReplaceAll(line, "LEADER", g.leader))
+				if took := time.Since(began); took > time.Second {
+					t.Logf("%s took %s: %s", time.Now().Format(time.TimeOnly), took, line)
+				}
 			}
 		}
 	}
@@ -291,6 +295,9 @@ func environment(t *testing.T, path string) []string {
 	return strings.Fields(string(text))
 }
 
+// loadEvery is how often a command is sent while servers are restarted, if the one before was answered.
+const loadEvery = 10 * time.Millisecond
+
 // commandLoad sends commands one after another until it is told to end.
 type commandLoad struct {
 	t    *testing.T
@@ -317,11 +324,13 @@ func (g *clusterGuide) load() *commandLoad {
 	l := &commandLoad{t: g.t, end: make(chan struct{})}
 	l.done.Go(func() {
 		defer nc.Close()
+		tick := time.NewTicker(loadEvery)
+		defer tick.Stop()
 		for {
 			select {
 			case <-l.end:
 				return
-			default:
+			case <-tick.C:
 			}
 			l.sent++
 			node := fmt.Sprintf("load-%d", l.sent)
