@@ -304,7 +304,7 @@ func (w *Watch) missing(ctx context.Context, info *jetstream.StreamInfo) (*Alarm
 	if info == nil {
 		return nil, errors.Mark(errors.Newf("stream %s is gone", topology.EventStream), es.ErrBrokenChain)
 	}
-	if gaps(info) == 0 {
+	if streams.Missing(info.State) == 0 {
 		return nil, nil
 	}
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
@@ -314,7 +314,7 @@ func (w *Watch) missing(ctx context.Context, info *jetstream.StreamInfo) (*Alarm
 		return nil, nil // the next look tells
 	}
 	info = stream.CachedInfo()
-	n := gaps(info)
+	n := streams.Missing(info.State)
 	if n == 0 {
 		return nil, nil
 	}
@@ -323,11 +323,6 @@ func (w *Watch) missing(ctx context.Context, info *jetstream.StreamInfo) (*Alarm
 		Problem: "what was dropped is not in this server any more",
 	}
 	return a, errors.WithHint(errors.Mark(errors.Newf("the event stream ends at event %d, but %d events are missing in it: they were dropped, or its files are damaged", info.State.LastSeq, n), es.ErrBrokenChain), a.Advice())
-}
-
-// gaps counts the events that are not there.
-func gaps(info *jetstream.StreamInfo) uint64 {
-	return info.State.LastSeq - min(info.State.Msgs, info.State.LastSeq)
 }
 
 // take takes over what was found, and tells what is new.

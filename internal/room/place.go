@@ -19,7 +19,7 @@ type Level string
 const (
 	// Ample is room enough.
 	Ample Level = "ample"
-	// Scarce is the time to do something: at least 80 % is used.
+	// Scarce is the time to do something: at least 80 % is used, or a disk has less than 1 GiB left above the reserve.
 	Scarce Level = "scarce"
 	// Full means that what needs room is refused.
 	Full Level = "full"
@@ -44,6 +44,10 @@ const (
 	scarceShare = 0.80
 	// ampleShare is the used share below which it is ample again.
 	ampleShare = 0.75
+	// scarceDiskBytes is what is left of a disk, above the reserve, when its room is scarce whoever uses it: others may fill it in minutes while
+	// the streams hold next to nothing. It is ample again from ampleDiskBytes on.
+	scarceDiskBytes = 1 << 30
+	ampleDiskBytes  = 5 << 28
 	// leastBytes is what must be left of a stream so that any event fits.
 	leastBytes = topology.MaxEventBytes
 	// ReserveBytes is what nothing is appended into on the disk: the server's own files, the audit store and what is in flight need it.
@@ -93,7 +97,11 @@ func (p Place) level(before Level) Level {
 	switch {
 	case left <= 0, p.Kind != Disk && left < min(leastBytes, p.Limit/16):
 		return Full
-	case share >= scarceShare, share >= ampleShare && before != Ample && before != "":
+	case share >= scarceShare, p.Kind == Disk && left < scarceDiskBytes:
+		return Scarce
+	case before == Ample, before == "":
+		return Ample
+	case share >= ampleShare, p.Kind == Disk && left < ampleDiskBytes:
 		return Scarce
 	}
 	return Ample

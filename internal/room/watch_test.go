@@ -204,6 +204,33 @@ func TestAFullDisk(t *testing.T) {
 	}
 }
 
+// TestADiskThatOthersFill warns before it is full, although the streams hold next to nothing on it; each change is said once.
+func TestADiskThatOthersFill(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	w := b.watch(t, "disk")
+	for _, c := range []struct {
+		free int64
+		want room.Level
+	}{
+		{1 << 40, room.Ample},
+		{room.ReserveBytes + 1<<30, room.Ample},
+		{room.ReserveBytes + 1<<30 - 1, room.Scarce},
+		{room.ReserveBytes + 1<<30, room.Scarce}, // not ample as soon as it is no longer below
+		{room.ReserveBytes, room.Full},
+		{room.ReserveBytes + 1<<20, room.Scarce},
+		{room.ReserveBytes + 5<<28, room.Ample},
+	} {
+		b.free.Store(c.free)
+		if s := w.Look(t.Context()); s.Level != c.want || place(t, s, "disk").Level != c.want {
+			t.Errorf("with %d bytes free it is %s, want %s", c.free, s.Level, c.want)
+		}
+	}
+	if n := b.log.count("room is scarce"); n != 2 {
+		t.Errorf("that room is scarce is said %d times", n)
+	}
+}
+
 // TestOutOfSight keeps what was seen, and says why it is old.
 func TestOutOfSight(t *testing.T) {
 	t.Parallel()

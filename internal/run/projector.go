@@ -231,10 +231,22 @@ func Verify(ctx context.Context, nc *nats.Conn, options topology.Options) (proje
 	if err != nil {
 		return project.Report{}, err
 	}
-	return project.Verify(ctx, project.Verification{
+	report, err := project.Verify(ctx, project.Verification{
 		Store: store, Registry: events.Registry(), NewViews: projections.All, Orders: projections.Orders(), Patience: time.Millisecond,
 		Bucket: presentBucket(ctx, nc, generations),
 	})
+	return report, orHoles(ctx, nc, err)
+}
+
+// orHoles says why the stream could not be read to its end, if events are missing there: a server that has lost them gives none, and no error.
+func orHoles(ctx context.Context, nc *nats.Conn, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if holes := askForHoles(ctx, nc); errors.Is(holes, es.ErrBrokenChain) {
+		return errors.WithSecondaryError(holes, err)
+	}
+	return err
 }
 
 func serveQueries(ctx context.Context, nc *nats.Conn, c audit.Config, serves func()) error {

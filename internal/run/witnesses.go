@@ -20,6 +20,7 @@ import (
 	"catenary/es/natsstore"
 	"catenary/es/project"
 	"catenary/events"
+	"catenary/internal/streams"
 	"catenary/internal/topology"
 )
 
@@ -265,7 +266,7 @@ func askForHoles(ctx context.Context, nc *nats.Conn) error {
 		return natsstore.ReadError(errors.Wrap(err, "look at the event stream"))
 	}
 	state := stream.CachedInfo().State
-	missing := state.LastSeq - min(state.Msgs, state.LastSeq)
+	missing := streams.Missing(state)
 	if missing == 0 {
 		return nil
 	}
