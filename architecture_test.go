@@ -133,10 +133,10 @@ var importTable = []row{
 	{dir: "internal/parts", bus: anyFile},
 	// It puts back what was stored, so it knows how events and checkpoints are kept, and nothing of what they say.
 	{dir: "internal/backup", imports: []string{"audit/proof", "es", "es/natskv", "es/natsstore", "internal/parts", "internal/streams", "internal/topology"}, bus: anyFile},
-	{dir: "internal/guard", imports: []string{"es", "internal/parts", "internal/streams", "internal/topology"}, bus: anyFile},
+	{dir: "internal/guard", imports: []string{"es", "internal/streams", "internal/topology"}, bus: anyFile},
 	{dir: "internal/cluster", imports: []string{"internal/health", "internal/topology"}, bus: busFiles},
 	{dir: "internal/diagnosis", imports: []string{"agent", "agent/desk", "internal/cluster", "internal/health"}},
-	{dir: "internal/room", imports: []string{"es", "internal/parts", "internal/topology"}, bus: anyFile},
+	{dir: "internal/room", imports: []string{"es", "internal/topology"}, bus: anyFile},
 	{dir: "internal/health", imports: []string{"internal/topology"}, bus: busFiles},
 	{dir: "internal/telemetry"},
 	{dir: "internal/hammer", imports: []string{"commands", "events", "es", "es/dispatch"}},

@@ -92,6 +92,9 @@ func (a *app) backupStopped(ctx context.Context, dir string, f backupFlags) (m b
 			return err
 		}
 		defer store.Close()
+		if err := run.AskForHoles(ctx, nc); err != nil {
+			return err
+		}
 		ledger, err := backup.NewLedger(nc, store)
 		if err != nil {
 			return err

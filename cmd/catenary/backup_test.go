@@ -18,8 +18,6 @@ import (
 	"catenary/embedded"
 	"catenary/es/estest"
 	"catenary/internal/backup"
-	"catenary/internal/guard"
-	"catenary/internal/room"
 	"catenary/internal/run"
 	"catenary/internal/topology"
 )
@@ -205,26 +203,13 @@ func TestRestoreOntoAServer(t *testing.T) {
 	}
 }
 
-// TestStoreService tells whoever asks how the store is.
-func TestStoreService(t *testing.T) {
+// TestStoreIsWatched: whoever asks how the chain is hears of its store.
+func TestStoreIsWatched(t *testing.T) {
 	t.Parallel()
-	nc, err := nats.Connect(shared.ready.NATS)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	full, err := room.Ask(t.Context(), nc, nil)
-	if err != nil || len(full.Places) < 10 || full.Problem != "" {
-		t.Errorf("the room is %+v, error %v", full, err)
-	}
-	kinds := map[room.Kind]bool{}
-	for _, p := range full.Places {
-		kinds[p.Kind] = true
-	}
-	if !kinds[room.Disk] || !kinds[room.Stream] || !kinds[room.Bucket] {
-		t.Errorf("the places are %+v", full.Places)
-	}
-	if guarded, err := guard.Ask(t.Context(), nc, nil); err != nil || guarded.At.IsZero() || len(guarded.Alarms) > 0 {
-		t.Errorf("the guard says %+v, error %v", guarded, err)
+	found := on(t).call("doctor", "--all", "-o", "json")
+	for _, check := range []string{"room", "guard", "event store"} {
+		if !strings.Contains(found.out, ": "+check+`"`) {
+			t.Errorf("of %s it says nothing:\n%s", check, found.out)
+		}
 	}
 }

@@ -243,7 +243,7 @@ func orHoles(ctx context.Context, nc *nats.Conn, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	if holes := askForHoles(ctx, nc); errors.Is(holes, es.ErrBrokenChain) {
+	if holes := AskForHoles(ctx, nc); errors.Is(holes, es.ErrBrokenChain) {
 		return errors.WithSecondaryError(holes, err)
 	}
 	return err

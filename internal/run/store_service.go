@@ -15,21 +15,21 @@ import (
 	"catenary/internal/topology"
 )
 
-// storeQuestions bounds the questions about the store that are answered at once.
+// storeQuestions bounds the questions of backups that are answered at once.
 const storeQuestions = 16
 
 // errStoreBusy is given to those beyond.
-var errStoreBusy = errors.New("too many questions about the store are being answered; ask again")
+var errStoreBusy = errors.New("too many backups are being taken; ask again")
 
-// serveStore tells how the store is until the context ends. Every writer does, also one that stands by: what they tell is the same.
+// serveStore gives out what a backup needs until the context ends. Every writer does, also one that stands by: what they give is the same.
 func serveStore(ctx context.Context, nc *nats.Conn, store es.Store, c WriterConfig, log *slog.Logger) error {
 	ledger, err := backup.NewLedger(nc, store)
 	if err != nil {
 		return err
 	}
 	service, err := parts.Serve(parts.Config{
-		Conn: nc, Name: topology.StoreService, Version: Version(), About: "Tells how full the store is and whether its streams are as they must be, and gives out what a backup needs.",
-		Endpoints: append(ledger.Endpoints(), c.Room.Endpoint(), c.Guard.Endpoint()),
+		Conn: nc, Name: topology.StoreService, Version: Version(), About: "Gives out what a backup needs.",
+		Endpoints: ledger.Endpoints(),
 		Most:      storeQuestions, Busy: errStoreBusy, Logger: log,
 		Code: func(err error) string {
 			if errors.IsAny(err, es.ErrUnavailable, errStoreBusy) {

@@ -202,7 +202,7 @@ func auditWitness(ctx context.Context, file string, log *slog.Logger) []events.W
 // askWitnesses compares the stream with its witnesses, which were asked before it, before anything is recorded over it. When they contradict it, and somebody has
 // accepted just that, it gives what is to be recorded. It gives errors marked [ErrContradicted], and those of the stores.
 func askWitnesses(ctx context.Context, nc *nats.Conn, store es.Store, all []events.Witness, accept *AcceptedLoss) (*events.WriterLossAccepted, error) {
-	if err := askForHoles(ctx, nc); err != nil {
+	if err := AskForHoles(ctx, nc); err != nil {
 		return nil, err
 	}
 	tail, err := store.Tail(ctx)
@@ -254,9 +254,9 @@ func askWitnesses(ctx context.Context, nc *nats.Conn, store es.Store, all []even
 		"bring back the stream from a replica or a backup that has these events; if they are lost for good, start once with --accept-truncated-at %d --accept-reason TEXT, which puts the loss on record", tail)
 }
 
-// askForHoles makes sure that no event is missing inside the stream: a writer that starts from a snapshot does not read what lies before
+// AskForHoles makes sure that no event is missing inside the stream: a writer that starts from a snapshot does not read what lies before
 // it. It gives errors marked [es.ErrBrokenChain].
-func askForHoles(ctx context.Context, nc *nats.Conn) error {
+func AskForHoles(ctx context.Context, nc *nats.Conn) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return errors.Wrap(err, "look at the event stream")
