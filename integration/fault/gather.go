@@ -202,10 +202,13 @@ func (r *rig) tool(ctx context.Context, args ...string) (string, int) {
 	if err != nil {
 		return err.Error(), -1
 	}
+	return r.command(ctx, []string{"NATS_URL=" + r.direct(), "NATS_USER=" + env["NATS_USER"], "NATS_PASSWORD=" + env["NATS_PASSWORD"]}, args...)
+}
+
+// command runs the tool of people, and gives what it says and its exit code.
+func (r *rig) command(ctx context.Context, env []string, args ...string) (string, int) {
 	cmd := exec.CommandContext(ctx, filepath.Join(r.binaries, "catenary"), args...)
-	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir, "NO_COLOR=1", "NATS_URL=" + r.direct(), "NATS_USER=" + env["NATS_USER"], "NATS_PASSWORD=" + env["NATS_PASSWORD"],
-	}
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir, "NO_COLOR=1"}, env...)
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
 		return fmt.Sprintf("%s%v", out, err), -1

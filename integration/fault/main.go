@@ -7,8 +7,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
+
+	"github.com/cockroachdb/errors"
 
 	"catenary/integration/fault/schedule"
 )
@@ -25,7 +29,7 @@ type options struct {
 	length, span            time.Duration
 	servers, faults         int
 	disk, keep              bool
-	planted, kill           string
+	planted, kill, only     string
 	recovery                int
 	dir, bin, report, total string
 }
@@ -38,10 +42,11 @@ func main() {
 	flag.DurationVar(&o.span, "span", 8*time.Second, "how long faults happen in a run")
 	flag.IntVar(&o.faults, "faults", 16, "how many faults happen in a run")
 	flag.IntVar(&o.servers, "servers", 1, "1 or 3")
-	flag.BoolVar(&o.disk, "disk", false, "keep the server's files on a small disk and fill it, too (needs the right to mount)")
+	flag.BoolVar(&o.disk, "disk", false, "keep the server's files on a small disk, fill it and set it read-only, too, where mounting is allowed")
 	flag.BoolVar(&o.keep, "keep", false, "keep the directory of every run")
 	flag.StringVar(&o.planted, "planted", "", "plant these `bugs`, or all, one after another, and demand that each is found")
 	flag.IntVar(&o.recovery, "recovery", 0, "kill so many times one process, and measure how long it takes until all goes on")
+	flag.StringVar(&o.only, "only", "", "draw these `kinds` of faults and harms alone, such as kill,store")
 	flag.StringVar(&o.kill, "kill", "", "with -recovery: kill these `processes` alone, such as projector,engine-1")
 	flag.StringVar(&o.dir, "dir", os.TempDir(), "where runs have their directories")
 	flag.StringVar(&o.bin, "bin", "", "`directory` of the programs, if they are built already")
@@ -75,7 +80,7 @@ func run(ctx context.Context, o options) int {
 	if err != nil {
 		return failed(err)
 	}
-	r := &runner{binaries: o.bin, dir: dir, report: o.report, out: os.Stdout, keep: o.keep}
+	r := &runner{binaries: o.bin, dir: dir, report: o.report, out: os.Stdout, keep: o.keep, faults: o.faults, only: o.only}
 	if o.bin == "" {
 		r.binaries = filepath.Join(dir, "bin")
 		if err := build(ctx, r.binaries); err != nil {
@@ -105,6 +110,19 @@ func run(ctx context.Context, o options) int {
 	return 0
 }
 
+// drawable says whether a shape leaves something to be drawn.
+func drawable(form schedule.Shape) error {
+	all, left := form, slices.Clone(form.Only)
+	all.Only, all.Faults = nil, 10_000
+	for _, f := range schedule.Of(1, all).Faults {
+		left = slices.DeleteFunc(left, func(name string) bool { return name == string(f.Kind) || name == f.Harm })
+	}
+	if len(left) > 0 {
+		return errors.Newf("nothing is called %s that is drawn with %d servers", left, form.Servers)
+	}
+	return nil
+}
+
 // hunt does run after run, and gives how many have found something.
 func (r *runner) hunt(ctx context.Context, o options) (int, error) {
 	seed, single := o.from, o.seed != 0
@@ -113,10 +131,17 @@ func (r *runner) hunt(ctx context.Context, o options) (int, error) {
 	} else if seed == 0 {
 		seed = uint64(time.Now().UnixNano()) % 1e9
 	}
+	form := shape(o.servers, o.faults, o.span, o.disk)
+	if o.only != "" {
+		form.Only = strings.Split(o.only, ",")
+		if err := drawable(form); err != nil {
+			return 0, err
+		}
+	}
 	r.sayf("from seed %d on: %d servers, %d faults in %s", seed, o.servers, o.faults, o.span)
 	found, runs := 0, 0
 	for end := time.Now().Add(o.length); time.Now().Before(end) && ctx.Err() == nil; seed++ {
-		violations, err := r.seed(ctx, schedule.Of(seed, shape(o.servers, o.faults, o.span, o.disk)), "")
+		violations, err := r.seed(ctx, schedule.Of(seed, form), "")
 		if err != nil {
 			return found, err
 		}

@@ -69,8 +69,12 @@ func bringOut(bug failpoint.Bug, plan schedule.Schedule) schedule.Schedule {
 		other.Target = writers[1]
 		often(1700*time.Millisecond, stop, other)
 	case failpoint.UnclearRefused:
-		lost := schedule.Fault{Kind: schedule.Point, Target: writers[0], Orders: failpoint.Orders{{Name: failpoint.StoreAnswerLost, Action: failpoint.Error, At: 4}}, For: 500 * time.Millisecond}
-		often(time.Second, lost)
+		// The first appends of a writer may be those of engines and agents, whose histories nobody keeps.
+		lost := schedule.Fault{Kind: schedule.Point, Target: writers[0], For: time.Second}
+		for _, at := range []int{5, 10, 20, 40} {
+			lost.Orders = append(lost.Orders, failpoint.Order{Name: failpoint.StoreAnswerLost, Action: failpoint.Error, At: at})
+		}
+		often(2500*time.Millisecond, lost)
 	case failpoint.BatonKept:
 		often(2*time.Second, schedule.Fault{Kind: schedule.Kill, Target: writers[0]}, schedule.Fault{Kind: schedule.Kill, Target: writers[1]})
 	case failpoint.DedupSkipped, failpoint.ExpectedIgnored, failpoint.VersionSkipped, failpoint.BodyChanged, failpoint.ValueSkipped, failpoint.EndedDropped,

@@ -39,6 +39,7 @@ type process struct {
 	rest    []byte // of a line
 	started time.Time
 	starts  int
+	kills   int // that it was killed
 	// changed is told whenever it starts or ends.
 	changed chan struct{}
 	over    chan struct{}
@@ -154,7 +155,11 @@ func (p *process) tell() {
 func (p *process) signal(s syscall.Signal) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.cmd != nil && p.cmd.Process.Signal(s) == nil
+	done := p.cmd != nil && p.cmd.Process.Signal(s) == nil
+	if done && s == syscall.SIGKILL {
+		p.kills++
+	}
+	return done
 }
 
 // kill ends it as a crash does; it is started again unless it is down.

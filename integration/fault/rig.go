@@ -99,10 +99,11 @@ func (r *rig) configure() error {
 		return errors.Wrap(err, "make a directory")
 	}
 	if r.shape.Disk {
-		if err := syscall.Mount("tmpfs", filepath.Join(r.dir, "data"), "tmpfs", 0, "size="+diskBytes); err != nil {
+		err := syscall.Mount("tmpfs", filepath.Join(r.dir, "data"), "tmpfs", 0, "size="+diskBytes)
+		if err != nil && !errors.Is(err, syscall.EPERM) {
 			return errors.Wrap(err, "mount a small disk")
 		}
-		r.mounted = true
+		r.mounted = err == nil
 	}
 	args := []string{"configure", r.dir, "--listen", "127.0.0.1:4222", "--store-bytes", fmt.Sprint(storeBytes), "--durability", "interval", "--person", "sender"}
 	for _, node := range agentNodes() {
@@ -140,8 +141,16 @@ func (r *rig) configure() error {
 			return errors.Wrap(err, "write the configuration")
 		}
 	}
-	return nil
+	settings, err := os.ReadFile(filepath.Join(r.dir, "catenary.yaml"))
+	if err != nil {
+		return errors.Wrap(err, "read the settings")
+	}
+	direct := strings.Replace(string(settings), "nats://127.0.0.1:4222", r.direct(), 1) + fmt.Sprintf("replicas: %d\n", r.shape.Servers)
+	return errors.Wrap(os.WriteFile(r.directConfig(), []byte(direct), 0o600), "write the settings")
 }
+
+// directConfig is where the settings stand that lead to the servers without a line.
+func (r *rig) directConfig() string { return filepath.Join(r.dir, "direct.yaml") }
 
 func (r *rig) confOf(s *server) string {
 	return filepath.Join(r.dir, fmt.Sprintf("nats-server-%d.conf", s.n))
@@ -399,6 +408,12 @@ func (r *rig) close() error {
 		failure = errors.CombineErrors(failure, errors.Wrap(syscall.Unmount(filepath.Join(r.dir, "data"), 0), "unmount the small disk"))
 	}
 	return failure
+}
+
+// remount sets what may be done with the small disk.
+func (r *rig) remount(flags uintptr) error {
+	err := syscall.Mount("tmpfs", filepath.Join(r.dir, "data"), "", syscall.MS_REMOUNT|flags, "size="+diskBytes)
+	return errors.Wrap(err, "change the small disk")
 }
 
 func freeAddress() (string, error) {

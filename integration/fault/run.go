@@ -24,7 +24,8 @@ type runner struct {
 	report        string
 	out           io.Writer
 	keep          bool
-	checkpoints   bool
+	faults        int
+	only          string
 }
 
 // shape is what a run of so many servers has.
@@ -56,7 +57,7 @@ func (r *runner) seed(ctx context.Context, plan schedule.Schedule, planted failp
 		for _, v := range violations {
 			r.sayf("  %s", v)
 		}
-		r.sayf("  kept in %s", dir)
+		r.sayf("  kept in %s; again: go run ./integration/fault -seed %d -servers %d -faults %d -span %s -disk=%t -only %q", dir, seed, shape.Servers, r.faults, shape.Span, shape.Disk, r.only)
 	} else if !r.keep {
 		err = os.RemoveAll(dir)
 	}

@@ -261,6 +261,16 @@ func (c *crowd) anyRecord(s *sender) *record {
 	return c.records[s.IntN(len(c.records))]
 }
 
+// anyID gives the id of a command that was sent.
+func (c *crowd) anyID(random *rand.Rand) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.records) == 0 {
+		return "none"
+	}
+	return c.records[random.IntN(len(c.records))].ID
+}
+
 // storm lets many want the same key at the same version at once. It is case B01.
 func (c *crowd) storm(ctx context.Context, n int) error {
 	ref := commands.AssignmentRef(strawNodes[0], strawModules[0])

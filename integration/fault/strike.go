@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -12,12 +13,15 @@ import (
 	"time"
 
 	"github.com/cockroachdb/errors"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"catenary/audit"
+	"catenary/es/dispatch"
 	"catenary/es/project"
 	"catenary/integration/fault/check"
 	"catenary/integration/fault/schedule"
+	"catenary/internal/backup"
 	"catenary/internal/failpoint"
 	"catenary/internal/topology"
 )
@@ -32,6 +36,7 @@ type striker struct {
 	running sync.WaitGroup
 	mu      sync.Mutex
 	storms  int
+	backups int
 	// harmed are the views whose buckets were harmed: to build one of these anew is what the guides say.
 	harmed map[string]bool
 	// problems are what was seen to be wrong while faults happened.
@@ -48,7 +53,7 @@ func (s *striker) strike(ctx context.Context, faults []schedule.Fault) error {
 			return ctx.Err()
 		case <-time.After(time.Until(began.Add(f.At))):
 		}
-		if f.Kind == schedule.Damage || f.Kind == schedule.Full || f.Kind == schedule.Roll {
+		if f.Alone() {
 			s.do(ctx, f) // others wait for it
 			continue
 		}
@@ -111,7 +116,11 @@ func (s *striker) one(ctx context.Context, f schedule.Fault) (bool, error) {
 	case schedule.Roll:
 		return true, s.roll(ctx)
 	case schedule.Full:
-		return true, s.fill(ctx, f)
+		return r.mounted, s.fill(ctx, f)
+	case schedule.ReadOnly:
+		return r.mounted, s.readOnly(ctx, f)
+	case schedule.Poison:
+		return true, s.poison()
 	case schedule.Damage:
 		return s.damage(ctx, f)
 	}
@@ -287,6 +296,9 @@ func (s *striker) roll(ctx context.Context) error {
 
 // fill fills the disk of the server, and makes room again. A server whose disk was full has to be started again (case A07).
 func (s *striker) fill(ctx context.Context, f schedule.Fault) error {
+	if !s.rig.mounted {
+		return nil
+	}
 	path := filepath.Join(s.rig.dir, "data", "ballast")
 	file, err := os.Create(path)
 	if err != nil {
@@ -309,6 +321,44 @@ func (s *striker) fill(ctx context.Context, f schedule.Fault) error {
 	return nil
 }
 
+// readOnly ends the server, and starts it over a disk that can't be written. It can't come up until that is over.
+func (s *striker) readOnly(ctx context.Context, f schedule.Fault) error {
+	if !s.rig.mounted {
+		return nil
+	}
+	var failure error
+	for _, flag := range []uintptr{syscall.MS_RDONLY, 0} {
+		for _, server := range s.rig.servers {
+			server.down(syscall.SIGKILL)
+		}
+		failure = errors.CombineErrors(failure, s.rig.remount(flag))
+		for _, server := range s.rig.servers {
+			server.start(nil)
+		}
+		if flag != 0 {
+			pause(ctx, f.For)
+		}
+	}
+	return failure
+}
+
+// poison sends what no program of ours would. It is refused, parked or passed over, and nobody else suffers. One of it takes the id of a command that was sent.
+func (s *striker) poison() error {
+	bodies := [][]byte{nil, []byte("{"), []byte(`{"node":7,"module":[]}`), []byte(strings.Repeat("[", 100_000)), bytes.Repeat([]byte{0xff}, 500_000)}
+	var failure error
+	for _, prefix := range []string{topology.CommandPrefix, topology.InboxPrefix} {
+		for _, subject := range []string{"assignment.assign", "assignment.observe", "nobody.knows", "lease.take", "node.register"} {
+			m := nats.NewMsg(prefix + "." + subject)
+			m.Data = bodies[s.IntN(len(bodies))]
+			if s.IntN(2) == 0 {
+				m.Header.Set(dispatch.HeaderCommand, s.crowd.anyID(s.Rand))
+			}
+			failure = errors.CombineErrors(failure, s.crowd.nc.PublishMsg(m))
+		}
+	}
+	return errors.Wrap(failure, "send poison")
+}
+
 // seen notes that something was wrong.
 func (s *striker) seen(invariant, format string, args ...any) {
 	s.mu.Lock()
@@ -321,6 +371,8 @@ func (s *striker) damage(ctx context.Context, f schedule.Fault) (bool, error) {
 	switch f.Harm {
 	case schedule.HarmEvents, schedule.HarmEventsEarlier:
 		return s.damageEvents(ctx, f)
+	case schedule.HarmStore:
+		return s.loseStore(ctx)
 	}
 	r := s.rig
 	p := r.processes[f.Target]
@@ -439,6 +491,68 @@ func (s *striker) damageEvents(ctx context.Context, f schedule.Fault) (bool, err
 	s.tally.add("operator: put the event stream back", 1)
 	server.start(nil)
 	return done, nil
+}
+
+// backups is how often a backup is taken until nothing was recorded after it.
+const backups = 3
+
+// loseStore loses all that the server keeps, and brings it back from a backup as the guide says. So that nothing may be missing then, nothing is recorded after
+// the backup: one writer is left, and nobody reaches it.
+func (s *striker) loseStore(ctx context.Context) (bool, error) {
+	r := s.rig
+	writers := schedule.Writers()
+	r.processes[writers[1]].down(syscall.SIGKILL)
+	defer r.processes[writers[1]].start(nil)
+	for _, name := range append(append([]string{schedule.Clients}, schedule.Engines()...), schedule.Agents()...) {
+		for _, l := range r.lines[name] {
+			l.set(func(st *lineState) { st.cut = true })
+			defer l.heal()
+		}
+	}
+	defer r.processes[writers[0]].start(nil)
+	taken := ""
+	for n := range backups {
+		r.processes[writers[0]].start(nil)
+		if s.caughtUp(ctx) != nil {
+			return false, nil // something else is broken at the moment
+		}
+		s.backups++
+		dir := filepath.Join(r.dir, "backups", fmt.Sprintf("%d-%d", s.backups, n))
+		if _, code := r.tool(ctx, "backup", dir); code != 0 {
+			continue
+		}
+		m, err := backup.Read(dir)
+		if err != nil {
+			return false, err
+		}
+		r.processes[writers[0]].down(syscall.SIGKILL)
+		if last, broken, err := r.whole(ctx); err == nil && !broken && last == m.Head.Sequence {
+			taken = dir
+			break
+		}
+	}
+	if taken == "" {
+		return false, nil
+	}
+	s.tally.add("operator: took a backup", 1)
+	r.processes[schedule.Projector].down(syscall.SIGKILL)
+	defer r.processes[schedule.Projector].start(nil)
+	server := r.servers[0]
+	server.down(syscall.SIGKILL)
+	err := os.RemoveAll(server.store)
+	began := time.Now()
+	server.start(nil)
+	if err == nil {
+		err = r.await(ctx, "the server", readyPatience, func() bool { _, ok := server.saidSince(wordServer, began); return ok })
+	}
+	if err != nil {
+		return false, err
+	}
+	if said, code := r.command(ctx, nil, "restore", taken, "--config", r.directConfig()); code != 0 {
+		s.seen("I8", "a backup of a whole record can't be restored (exit code %d): %s", code, said)
+	}
+	s.tally.add("operator: restored a backup", 1)
+	return true, nil
 }
 
 // whole reads the event stream, and gives its last event and whether its chain is broken or it lacks events.

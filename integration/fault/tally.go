@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"sync"
@@ -66,15 +67,13 @@ func (t *tally) fault(f schedule.Fault) {
 		t.add(countHarmed, 1)
 	}
 	t.add(name, 1)
-	if f.Kind == schedule.Kill || f.Kind == schedule.Leader || f.Kind == schedule.Damage {
-		t.add(countKills, 1)
-	}
 }
 
 // conclude takes in what the processes say of themselves.
 func (t *tally) conclude(r *rig, ev check.Evidence, violations []check.Violation) {
 	for _, p := range r.processes {
 		p.mu.Lock()
+		t.add(countKills, p.kills)
 		for name, n := range p.struck {
 			t.add("point: "+string(name), n)
 			t.add("points struck", n)
@@ -165,7 +164,7 @@ func (t *tally) table(out io.Writer, violations int) error {
 	for _, name := range slices.Sorted(maps.Keys(t.Took)) {
 		list := slices.Sorted(slices.Values(t.Took[name]))
 		at := func(p float64) time.Duration {
-			return time.Duration(list[int(p*float64(len(list)-1))]) * time.Millisecond
+			return time.Duration(list[max(int(math.Ceil(p*float64(len(list)))), 1)-1]) * time.Millisecond
 		}
 		rows = append(rows, fmt.Sprintf("| %s | %d | %s | %s | %s |", name, len(list), at(.5), at(.99), at(1)))
 	}

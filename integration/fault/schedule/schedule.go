@@ -37,6 +37,10 @@ const (
 	Damage Kind = "damage"
 	// Full fills the disk of the servers for a while.
 	Full Kind = "full"
+	// ReadOnly starts the servers over a disk that can't be written for a while.
+	ReadOnly Kind = "read-only"
+	// Poison is messages that no program of ours would send.
+	Poison Kind = "poison"
 	// Storm is many senders that want the same key at once.
 	Storm Kind = "storm"
 	// Apart cuts a server off from the others and from everybody for a while.
@@ -58,6 +62,7 @@ const (
 	HarmIndex          = "index"           // of the server's index of the event stream
 	HarmEvents         = "events"          // of the event stream itself: nobody may go on until it is put back
 	HarmEventsEarlier  = "events-earlier"  // yesterday's event stream beside today's buckets
+	HarmStore          = "store"           // of all that the server keeps, gone: a backup is restored
 	HarmServer         = "server"          // of one of three servers
 	HarmAgentForgotten = "agent-forgotten" // an agent's state, gone
 )
@@ -114,10 +119,12 @@ type Shape struct {
 	Span time.Duration
 	// Faults is how many there are.
 	Faults int
-	// Disk says that the servers' disk can be filled.
+	// Disk says that the server's disk is a small one that can be filled and set read-only.
 	Disk bool
 	// Views are those whose buckets can be built anew and harmed.
 	Views []string
+	// Only are the names of kinds and harms that alone are drawn; empty means all.
+	Only []string
 }
 
 // Schedule is what happens in one run.
@@ -172,6 +179,9 @@ func Of(seed uint64, shape Shape) Schedule {
 	busy := time.Duration(0) // until when a fault lasts beside which there is no other
 	for i := range shape.Faults {
 		f := d.fault()
+		for len(shape.Only) > 0 && !slices.Contains(shape.Only, string(f.Kind)) && !slices.Contains(shape.Only, f.Harm) {
+			f = d.fault()
+		}
 		f.At = shape.Span * time.Duration(i) / time.Duration(shape.Faults)
 		f.At += time.Duration(d.IntN(int(max(1, shape.Span/time.Duration(2*shape.Faults))))).Truncate(time.Millisecond)
 		f.At = max(f.At, busy)
@@ -179,7 +189,7 @@ func Of(seed uint64, shape Shape) Schedule {
 		if f.At > shape.Span {
 			break
 		}
-		if alone(f.Kind) {
+		if f.Alone() {
 			busy = f.At + f.For
 		}
 		s.Faults = append(s.Faults, f)
@@ -188,8 +198,10 @@ func Of(seed uint64, shape Shape) Schedule {
 	return s
 }
 
-// alone says whether a fault is one that others wait for.
-func alone(k Kind) bool { return k == Damage || k == Roll || k == Full }
+// Alone says whether a fault is one that others wait for.
+func (f Fault) Alone() bool {
+	return f.Kind == Damage || f.Kind == Roll || f.Kind == Full || f.Kind == ReadOnly
+}
 
 // draw draws faults.
 type draw struct {
@@ -234,11 +246,19 @@ func (d *draw) fault() Fault {
 			return Fault{Kind: Clock, Target: d.of(Writers()), Off: d.span(-20*time.Minute, 4*time.Minute), For: d.span(200*time.Millisecond, 2*time.Second)}
 		}},
 		{2, func() Fault { return Fault{Kind: Storm, Target: Clients} }},
+		{2, func() Fault { return Fault{Kind: Poison, Target: Clients} }},
 		{2, func() Fault { return Fault{Kind: Rebuild, Target: Projector, View: d.of(d.shape.Views)} }},
 		{4, d.damage},
 	}
 	if d.shape.Disk {
-		choices = append(choices, choice{1, func() Fault { return Fault{Kind: Full, Target: Server, For: d.span(300*time.Millisecond, time.Second)} }})
+		choices = append(choices,
+			choice{2, func() Fault {
+				return Fault{Kind: Full, Target: Server, For: d.span(300*time.Millisecond, time.Second)}
+			}},
+			choice{1, func() Fault {
+				return Fault{Kind: ReadOnly, Target: Server, For: d.span(300*time.Millisecond, time.Second)}
+			}},
+		)
 	}
 	if d.shape.Servers > 1 {
 		choices = append(choices,
@@ -307,7 +327,7 @@ func (d *draw) damage() Fault {
 		}
 		return f
 	}
-	switch d.IntN(9) {
+	switch d.IntN(10) {
 	case 0, 1:
 	case 2, 3:
 		f.Target, f.Harm, f.How, f.View = Server, HarmBucket, d.of([]string{Flip, Cutoff, Delete}), d.of(d.shape.Views)
@@ -324,6 +344,8 @@ func (d *draw) damage() Fault {
 		}
 		f.For = time.Second
 	case 8:
+		f.Target, f.Harm, f.How = Server, HarmStore, Delete
+	case 9:
 		f.Target, f.Harm, f.How = d.of(Agents()), HarmAgentForgotten, Delete
 	}
 	return f

@@ -58,7 +58,7 @@ func TestAllKindsAreDrawn(t *testing.T) {
 	}
 	for _, k := range []schedule.Kind{
 		schedule.Kill, schedule.Stop, schedule.Point, schedule.Cut, schedule.Mute, schedule.Deaf, schedule.Slow, schedule.Lost, schedule.Clock, schedule.Damage,
-		schedule.Full, schedule.Storm, schedule.Apart, schedule.Roll, schedule.Leader, schedule.Rebuild,
+		schedule.Full, schedule.ReadOnly, schedule.Poison, schedule.Storm, schedule.Apart, schedule.Roll, schedule.Leader, schedule.Rebuild,
 	} {
 		if !kinds[k] {
 			t.Errorf("%s is never drawn", k)
@@ -66,7 +66,7 @@ func TestAllKindsAreDrawn(t *testing.T) {
 	}
 	for _, h := range []string{
 		schedule.HarmAudit, schedule.HarmBucket, schedule.HarmCopy, schedule.HarmSnapshots, schedule.HarmIndex, schedule.HarmEvents, schedule.HarmEventsEarlier,
-		schedule.HarmServer, schedule.HarmAgentForgotten,
+		schedule.HarmStore, schedule.HarmServer, schedule.HarmAgentForgotten,
 	} {
 		if !harms[h] {
 			t.Errorf("harm to %s is never drawn", h)
