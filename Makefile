@@ -12,14 +12,19 @@ SEEDS        := 20000
 FROM         := 1
 # How often to kill something at a named moment of a step.
 KILLS        := 6
+# How long to break whole chains, for a start and in earnest.
+FAULT_SHORT  := 3m
+FAULT_LONG   := 2h
+# Flags of the program that breaks them, such as -seed 42 or -h.
+FAULT_FLAGS  :=
 # Flags of the program that measures the chain, such as -rows 'import' or -runs 9.
 BENCH_FLAGS  :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test simulate kills race lint verify bench microbench fuzz
+.PHONY: help run build test simulate kills fault-short fault race lint verify bench microbench fuzz
 
 help: ## print this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1	\2/p' Makefile | while IFS='	' read -r target line; do printf '  make %-10s %s\n' "$$target" "$$line"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' Makefile | while IFS='	' read -r target line; do printf '  make %-11s %s\n' "$$target" "$$line"; done
 
 run: build ## build it and start a working chain with a small demo fleet (^C ends it)
 	./bin/catenary up --demo
@@ -36,13 +41,19 @@ simulate: ## let SEEDS rollout histories run from seed FROM, and judge each (as 
 kills: ## kill agents, engines, writers and servers at named moments of steps, KILLS times (as KILLS=200)
 	$(GO) test -count=1 -timeout 0 -tags failpoints -run 'TestStepsKilled|WrongClock' -v ./integration -step-kills $(KILLS)
 
+fault-short: ## break whole chains from many seeds for FAULT_SHORT, and judge what is left
+	$(GO) run ./integration/fault -for $(FAULT_SHORT) $(FAULT_FLAGS)
+
+fault: ## break whole chains from many seeds for FAULT_LONG, full disks and three servers among them
+	$(GO) run ./integration/fault -for $(FAULT_LONG) -disk $(FAULT_FLAGS)
+
 race: ## run all tests under the race detector
 	CGO_ENABLED=1 $(GO) test -race -timeout 10m ./...
 
 lint: ## check format, vet, staticcheck and exhaustive event switches
 	@unformatted="$$("$$($(GO) env GOROOT)/bin/gofmt" -l .)" || exit 1; if [ -n "$$unformatted" ]; then echo "gofmt would change:" >&2; echo "$$unformatted" >&2; exit 1; fi
 	$(GO) vet ./...
-	$(GO) vet -tags failpoints ./integration
+	$(GO) vet -tags failpoints ./integration ./internal/failpoint
 	$(GO) tool staticcheck ./...
 	$(GO) tool go-check-sumtype ./...
 

@@ -72,10 +72,24 @@ func decoded(all []es.Message) ([]es.Event, error) {
 	return list, nil
 }
 
-// gather reads all that a run has left behind.
-func (r *rig) gather(ctx context.Context, c *crowd) (check.Evidence, error) {
+// gather reads all that a run has left behind, at a moment at which nothing was on its way: agents may have something to report still.
+func (s *striker) gather(ctx context.Context) (check.Evidence, error) {
 	ctx, cancel := context.WithTimeout(ctx, gatherPatience)
 	defer cancel()
+	for {
+		ev, err := s.rig.look(ctx, s.crowd, func(ctx context.Context) error { return s.caughtUp(ctx, gatherPatience) })
+		if err != nil || len(ev.Problems) > 0 {
+			return ev, err
+		}
+		after, _, err := s.rig.stream(ctx)
+		if err != nil || len(after) == len(ev.Messages) {
+			return ev, errors.Wrap(err, "read the event stream")
+		}
+	}
+}
+
+// look reads the event stream, and the rest once that has come as far.
+func (r *rig) look(ctx context.Context, c *crowd, caughtUp func(context.Context) error) (check.Evidence, error) {
 	ev := check.Evidence{Commands: c.commands(), Views: projections.All(), Buckets: map[string][]project.Entry{}, Copies: map[string][]project.Entry{}}
 	var err error
 	if ev.Messages, _, err = r.stream(ctx); err != nil {
@@ -85,6 +99,9 @@ func (r *rig) gather(ctx context.Context, c *crowd) (check.Evidence, error) {
 		// What can't be read any more is for the checkers: they see the messages.
 		ev.Problems = append(ev.Problems, check.Violation{Invariant: "I3", Text: err.Error()})
 		return ev, nil
+	}
+	if err := caughtUp(ctx); err != nil {
+		return ev, err
 	}
 	if err := r.readBuckets(ctx, &ev); err != nil {
 		return ev, errors.Wrap(err, "read the buckets")

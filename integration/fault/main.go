@@ -41,8 +41,8 @@ func main() {
 	flag.DurationVar(&o.length, "for", 3*time.Minute, "how long to begin new runs")
 	flag.DurationVar(&o.span, "span", 8*time.Second, "how long faults happen in a run")
 	flag.IntVar(&o.faults, "faults", 16, "how many faults happen in a run")
-	flag.IntVar(&o.servers, "servers", 1, "1 or 3")
-	flag.BoolVar(&o.disk, "disk", false, "keep the server's files on a small disk, fill it and set it read-only, too, where mounting is allowed")
+	flag.IntVar(&o.servers, "servers", 0, "1 or 3; 0 means three in every fifth run")
+	flag.BoolVar(&o.disk, "disk", false, "in every third run of one server keep its files on a small disk, and fill it and set it read-only too, where mounting is allowed")
 	flag.BoolVar(&o.keep, "keep", false, "keep the directory of every run")
 	flag.StringVar(&o.planted, "planted", "", "plant these `bugs`, or all, one after another, and demand that each is found")
 	flag.IntVar(&o.recovery, "recovery", 0, "kill so many times one process, and measure how long it takes until all goes on")
@@ -80,7 +80,7 @@ func run(ctx context.Context, o options) int {
 	if err != nil {
 		return failed(err)
 	}
-	r := &runner{binaries: o.bin, dir: dir, report: o.report, out: os.Stdout, keep: o.keep, faults: o.faults, only: o.only}
+	r := &runner{binaries: o.bin, dir: dir, report: o.report, out: os.Stdout, keep: o.keep, faults: o.faults, only: o.only, total: newTotal()}
 	if o.bin == "" {
 		r.binaries = filepath.Join(dir, "bin")
 		if err := build(ctx, r.binaries); err != nil {
@@ -110,17 +110,30 @@ func run(ctx context.Context, o options) int {
 	return 0
 }
 
-// drawable says whether a shape leaves something to be drawn.
-func drawable(form schedule.Shape) error {
-	all, left := form, slices.Clone(form.Only)
-	all.Only, all.Faults = nil, 10_000
-	for _, f := range schedule.Of(1, all).Faults {
-		left = slices.DeleteFunc(left, func(name string) bool { return name == string(f.Kind) || name == f.Harm })
+// shapeOf is the shape of a seed's run, which follows from the flags and the seed.
+func shapeOf(seed uint64, o options) schedule.Shape {
+	servers, disk := o.servers, o.disk
+	if o.seed == 0 {
+		if servers == 0 && seed%5 == 4 {
+			servers = 3
+		}
+		disk = disk && seed%3 == 0
 	}
-	if len(left) > 0 {
-		return errors.Newf("nothing is called %s that is drawn with %d servers", left, form.Servers)
+	form := shape(max(servers, 1), o.faults, o.span, disk)
+	if o.only != "" {
+		form.Only = strings.Split(o.only, ",")
 	}
-	return nil
+	return form
+}
+
+// drawable says whether names are all of kinds of faults and harms.
+func drawable(names []string) bool {
+	for _, servers := range []int{1, 3} {
+		for _, f := range schedule.Of(1, shape(servers, 10_000, time.Hour, true)).Faults {
+			names = slices.DeleteFunc(names, func(name string) bool { return name == string(f.Kind) || name == f.Harm })
+		}
+	}
+	return len(names) == 0
 }
 
 // hunt does run after run, and gives how many have found something.
@@ -131,17 +144,13 @@ func (r *runner) hunt(ctx context.Context, o options) (int, error) {
 	} else if seed == 0 {
 		seed = uint64(time.Now().UnixNano()) % 1e9
 	}
-	form := shape(o.servers, o.faults, o.span, o.disk)
-	if o.only != "" {
-		form.Only = strings.Split(o.only, ",")
-		if err := drawable(form); err != nil {
-			return 0, err
-		}
+	if o.only != "" && !drawable(strings.Split(o.only, ",")) {
+		return 0, errors.Newf("not all of %s are kinds of faults and harms", o.only)
 	}
-	r.sayf("from seed %d on: %d servers, %d faults in %s", seed, o.servers, o.faults, o.span)
+	r.sayf("from seed %d on: %d faults in %s", seed, o.faults, o.span)
 	found, runs := 0, 0
 	for end := time.Now().Add(o.length); time.Now().Before(end) && ctx.Err() == nil; seed++ {
-		violations, err := r.seed(ctx, schedule.Of(seed, form), "")
+		violations, err := r.seed(ctx, schedule.Of(seed, shapeOf(seed, o)), "")
 		if err != nil {
 			return found, err
 		}
@@ -153,6 +162,6 @@ func (r *runner) hunt(ctx context.Context, o options) (int, error) {
 			break
 		}
 	}
-	r.sayf("%d runs, %d have found something", runs, found)
-	return found, nil
+	r.sayf("%d runs, %d have found something\n", runs, found)
+	return found, r.total.table(r.out)
 }

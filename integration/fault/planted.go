@@ -27,7 +27,7 @@ func (r *runner) plantAll(ctx context.Context, o options) (int, error) {
 	for _, bug := range bugs {
 		by, tries := map[string]int{}, 0
 		for ; tries < seedsForABug && len(by) == 0; tries++ {
-			plan := bringOut(bug, schedule.Of(o.from+uint64(tries)+1, shape(o.servers, o.faults, o.span, false)))
+			plan := bringOut(bug, schedule.Of(o.from+uint64(tries)+1, shape(max(o.servers, 1), o.faults, o.span, false)))
 			violations, err := r.seed(ctx, plan, bug)
 			if err != nil {
 				return missed, errors.Wrapf(err, "bug %s", bug)

@@ -31,7 +31,7 @@ const (
 
 // recover kills one process at a time, in turn, and measures how long it takes until its work goes on.
 func (r *runner) recover(ctx context.Context, o options) error {
-	s := shape(o.servers, 0, o.span, false)
+	s := shape(max(o.servers, 1), 0, o.span, false)
 	t := newTally(0, s)
 	dir, err := os.MkdirTemp(r.dir, "recovery-")
 	if err != nil {
@@ -50,7 +50,8 @@ func (r *runner) recover(ctx context.Context, o options) error {
 	if err == nil {
 		err = t.append(r.report)
 	}
-	return errors.CombineErrors(err, t.table(r.out, 0))
+	r.total.add(t)
+	return errors.CombineErrors(err, r.total.table(r.out))
 }
 
 func (r *runner) killInTurn(ctx context.Context, rig *rig, victims []string, kills int, t *tally) error {

@@ -26,6 +26,7 @@ type runner struct {
 	keep          bool
 	faults        int
 	only          string
+	total         *total
 }
 
 // shape is what a run of so many servers has.
@@ -61,6 +62,7 @@ func (r *runner) seed(ctx context.Context, plan schedule.Schedule, planted failp
 	} else if !r.keep {
 		err = os.RemoveAll(dir)
 	}
+	r.total.add(t)
 	return violations, errors.CombineErrors(err, t.append(r.report))
 }
 
@@ -95,7 +97,7 @@ func (r *runner) play(ctx context.Context, dir string, plan schedule.Schedule, p
 	if err != nil {
 		return nil, err
 	}
-	ev, err := rig.gather(ctx, crowd)
+	ev, err := s.gather(ctx)
 	if err != nil && (planted == "" && len(late) == 0) {
 		return nil, err
 	}

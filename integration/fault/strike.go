@@ -433,7 +433,7 @@ func (s *striker) harmBuckets(account string, f schedule.Fault) (bool, error) {
 func (s *striker) damageEvents(ctx context.Context, f schedule.Fault) (bool, error) {
 	r := s.rig
 	server := r.servers[0]
-	if err := s.caughtUp(ctx); err != nil {
+	if err := s.caughtUp(ctx, witnessPatience); err != nil {
 		return false, nil // without witnesses nobody could tell
 	}
 	for _, w := range schedule.Writers() {
@@ -444,7 +444,7 @@ func (s *striker) damageEvents(ctx context.Context, f schedule.Fault) (bool, err
 			r.processes[w].start(nil)
 		}
 	}()
-	if err := s.caughtUp(ctx); err != nil {
+	if err := s.caughtUp(ctx, witnessPatience); err != nil {
 		return false, nil
 	}
 	before, _, err := r.whole(ctx)
@@ -513,7 +513,7 @@ func (s *striker) loseStore(ctx context.Context) (bool, error) {
 	taken := ""
 	for n := range backups {
 		r.processes[writers[0]].start(nil)
-		if s.caughtUp(ctx) != nil {
+		if s.caughtUp(ctx, witnessPatience) != nil {
 			return false, nil // something else is broken at the moment
 		}
 		s.backups++
@@ -568,14 +568,14 @@ func (r *rig) whole(ctx context.Context) (last uint64, broken bool, err error) {
 }
 
 // caughtUp waits until all views have passed the end of the stream.
-func (s *striker) caughtUp(ctx context.Context) error {
+func (s *striker) caughtUp(ctx context.Context, patience time.Duration) error {
 	nc, err := s.rig.asOperator()
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
 	queries := audit.NewClient(nc, nil)
-	return s.rig.await(ctx, "the projector", witnessPatience, func() bool {
+	return s.rig.await(ctx, "the projector", patience, func() bool {
 		bounded, cancel := context.WithTimeout(ctx, tryPatience)
 		defer cancel()
 		status, err := queries.Projections(bounded)

@@ -114,15 +114,37 @@ func (t *tally) append(path string) error {
 	return errors.Wrap(errors.CombineErrors(err, file.Close()), "write the report")
 }
 
-// sum adds up the runs of a file.
+// total adds up runs.
+type total struct {
+	tally
+	found int
+}
+
+func newTotal() *total {
+	return &total{tally: tally{Counts: map[string]int{}, Took: map[string][]int64{}}}
+}
+
+// add takes in a run.
+func (s *total) add(t *tally) {
+	s.Commands, s.Tries, s.Accepted, s.Events = s.Commands+t.Commands, s.Tries+t.Tries, s.Accepted+t.Accepted, s.Events+t.Events
+	for name, n := range t.Counts {
+		s.Counts[name] += n
+	}
+	for name, list := range t.Took {
+		s.Took[name] = append(s.Took[name], list...)
+	}
+	s.Counts[fmt.Sprintf("runs, servers: %d", t.Servers)]++
+	s.found += len(t.Violations)
+}
+
+// sum adds up the runs of a file, and shows them.
 func sum(path string, out io.Writer) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return errors.Wrap(err, "read the report")
 	}
 	defer func() { _ = file.Close() }() // it is only read
-	total := newTally(0, schedule.Shape{})
-	runs, found := map[int]int{}, 0
+	all := newTotal()
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
@@ -130,39 +152,29 @@ func sum(path string, out io.Writer) error {
 		if err := json.Unmarshal(lines.Bytes(), &t); err != nil {
 			return errors.Wrap(err, "read the report")
 		}
-		runs[t.Servers]++
-		total.Commands, total.Tries, total.Accepted, total.Events = total.Commands+t.Commands, total.Tries+t.Tries, total.Accepted+t.Accepted, total.Events+t.Events
-		for name, n := range t.Counts {
-			total.Counts[name] += n
-		}
-		for name, list := range t.Took {
-			total.Took[name] = append(total.Took[name], list...)
-		}
-		found += len(t.Violations)
+		all.add(&t)
 	}
 	if err := lines.Err(); err != nil {
 		return errors.Wrap(err, "read the report")
 	}
-	total.add("runs on one server", runs[1])
-	total.add("runs on three servers", runs[3])
-	return total.table(out, found)
+	return all.table(out)
 }
 
 // table shows what was done, for people and for the page about it.
-func (t *tally) table(out io.Writer, violations int) error {
+func (s *total) table(out io.Writer) error {
 	rows := []string{"| what | how often |", "|---|---:|"}
 	row := func(what string, n int) { rows = append(rows, fmt.Sprintf("| %s | %d |", what, n)) }
-	row("commands", t.Commands)
-	row("times that one was sent", t.Tries)
-	row("accepted", t.Accepted)
-	row("events", t.Events)
-	for _, name := range slices.Sorted(maps.Keys(t.Counts)) {
-		row(name, t.Counts[name])
+	row("commands", s.Commands)
+	row("times that one was sent", s.Tries)
+	row("accepted", s.Accepted)
+	row("events", s.Events)
+	for _, name := range slices.Sorted(maps.Keys(s.Counts)) {
+		row(name, s.Counts[name])
 	}
-	row("violations", violations)
+	row("violations", s.found)
 	rows = append(rows, "", "| how long it took | times | median | p99 | longest |", "|---|---:|---:|---:|---:|")
-	for _, name := range slices.Sorted(maps.Keys(t.Took)) {
-		list := slices.Sorted(slices.Values(t.Took[name]))
+	for _, name := range slices.Sorted(maps.Keys(s.Took)) {
+		list := slices.Sorted(slices.Values(s.Took[name]))
 		at := func(p float64) time.Duration {
 			return time.Duration(list[max(int(math.Ceil(p*float64(len(list)))), 1)-1]) * time.Millisecond
 		}
