@@ -31,8 +31,8 @@ const (
 func (s *striker) settle(ctx context.Context) ([]check.Violation, error) {
 	var found []check.Violation
 	within := func(what string, bound time.Duration, so func(context.Context) (bool, string)) {
-		if ctx.Err() != nil {
-			return
+		if ctx.Err() != nil || s.rig.planted != "" && len(found) > 0 {
+			return // a bug that is found need not be looked for any more
 		}
 		began, why := time.Now(), ""
 		err := s.rig.await(ctx, what, bound, func() bool {

@@ -105,7 +105,22 @@ func (s *striker) one(ctx context.Context, f schedule.Fault) (bool, error) {
 		s.storms++
 		n := s.storms
 		s.mu.Unlock()
-		return true, s.crowd.storm(ctx, n)
+		if r.shape.Servers == 1 {
+			return true, s.crowd.storm(ctx, n)
+		}
+		// Case B01: the leader dies while the answers are on their way.
+		var killed sync.WaitGroup
+		var failure error
+		killed.Go(func() {
+			if done, err := s.killLeader(ctx); done {
+				s.tally.add("storm with the leader killed", 1)
+			} else {
+				failure = err
+			}
+		})
+		err := s.crowd.storm(ctx, n)
+		killed.Wait()
+		return true, errors.CombineErrors(err, failure)
 	case schedule.Rebuild:
 		return true, s.rebuild(ctx, f.View)
 	case schedule.Leader:
