@@ -13,9 +13,12 @@ import (
 	"catenary/agent/desk"
 	"catenary/audit"
 	"catenary/commands"
+	"catenary/es/natskv"
 	"catenary/es/project"
 	"catenary/events"
 	"catenary/integration/fault/check"
+	"catenary/internal/topology"
+	"catenary/projections"
 )
 
 // Bounds within which everything has to be well again after the faults. They are wide: what is bounded here is "for ever", on a machine that is
@@ -58,6 +61,8 @@ func (s *striker) settle(ctx context.Context) ([]check.Violation, error) {
 	within("every view is caught up", catchBound, func(ctx context.Context) (bool, string) { return s.viewsCaughtUp(ctx, nc) })
 	within("every agent is converged", agentBound, func(ctx context.Context) (bool, string) { return agentsConverged(ctx, nc) })
 	within("every rollout is over", agentBound, s.rolloutsOver)
+	// A copy that a server has recovered before its bucket may not ask for half a minute.
+	within("every copy is caught up", catchBound, s.copiesCaughtUp)
 	if len(s.harmed) > 0 {
 		within("what was harmed is built anew", catchBound, s.wholeAgain)
 	}
@@ -134,6 +139,46 @@ func (s *striker) viewsCaughtUp(ctx context.Context, nc *nats.Conn) (bool, strin
 		why = append(why, fmt.Sprintf("the projector knows of %d events of %d", status.Tail, tail.Sequence))
 	}
 	return len(why) == 0, strings.Join(why, "; ")
+}
+
+// copiesCaughtUp says whether every copy has come as far as its bucket.
+func (s *striker) copiesCaughtUp(ctx context.Context) (bool, string) {
+	ledger, err := s.rig.asLedger(ctx)
+	if err != nil {
+		return false, err.Error()
+	}
+	defer ledger.Close()
+	people, err := s.rig.asOperator()
+	if err != nil {
+		return false, err.Error()
+	}
+	defer people.Close()
+	generations, err := natskv.OpenGenerations(ctx, ledger.Conn, topology.Options{Replicas: s.rig.shape.Servers}, nil)
+	if err != nil {
+		return false, err.Error()
+	}
+	for _, v := range projections.All() {
+		p, err := generations.Pointer(ctx, v.Name())
+		if err != nil {
+			return false, err.Error()
+		}
+		var last [2]uint64
+		for i, nc := range []*nats.Conn{ledger.Conn, people} {
+			b, err := natskv.Open(ctx, nc, p.Bucket)
+			if err != nil {
+				return false, err.Error()
+			}
+			state, err := b.State(ctx)
+			if err != nil {
+				return false, err.Error()
+			}
+			last[i] = state.Last
+		}
+		if last[1] < last[0] {
+			return false, fmt.Sprintf("the copy of %s is at %d of %d", p.Bucket, last[1], last[0])
+		}
+	}
+	return true, ""
 }
 
 // wholeAgain says whether the product finds all buckets and copies as they should be. What it finds to differ in a bucket that was harmed, or in its copy, is
