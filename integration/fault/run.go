@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -109,8 +111,25 @@ func (r *runner) play(ctx context.Context, dir string, plan schedule.Schedule, p
 		}
 	}
 	violations = check.All(ev)
+	if len(violations) > 0 {
+		if err := keepHistories(filepath.Join(dir, "histories.json"), ev); err != nil {
+			return nil, err
+		}
+	}
 	t.conclude(rig, ev, violations)
 	return violations, ctx.Err()
+}
+
+// keepHistories keeps what senders were told, one command a line.
+func keepHistories(path string, ev check.Evidence) error {
+	var text bytes.Buffer
+	lines := json.NewEncoder(&text)
+	for _, c := range ev.Commands {
+		if err := lines.Encode(c); err != nil {
+			return errors.Wrap(err, "keep the histories")
+		}
+	}
+	return errors.Wrap(os.WriteFile(path, text.Bytes(), 0o600), "keep the histories")
 }
 
 // act lets senders send while faults happen.

@@ -22,7 +22,7 @@ import (
 
 const (
 	// senders is how many send at the same time.
-	senders = 6
+	senders = 10
 	// tryPatience is how long a sender waits for an answer before it sends again. It is shorter than the writer's patience, so that repeats meet
 	// commands that are under way.
 	tryPatience = 1500 * time.Millisecond

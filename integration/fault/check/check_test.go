@@ -134,6 +134,16 @@ func TestAll(t *testing.T) {
 			ev.Commands[1].Tries[0].Answer = es.Answer{}
 			later(ev, "never", 10*time.Second, es.Answer{Status: es.StatusUnknown})
 		}},
+		{name: "a command that two send at once, of whom the second hears of it first", harm: func(ev *check.Evidence) {
+			// What a third one sees meanwhile, the first one's sending has done.
+			c := &ev.Commands[3]
+			first := c.Tries[0]
+			first.Returned += 500 * time.Millisecond
+			second := first
+			second.Called, second.Returned, second.Answer.Repeated = first.Called+300*time.Millisecond, first.Called+400*time.Millisecond, true
+			c.Tries = []check.Try{second, first}
+			later(ev, "third", first.Called+100*time.Millisecond, es.Answer{Status: es.StatusUnchanged, Version: 4})
+		}},
 		{name: "an accepted command that is not there", want: "I1 is not in the stream", harm: func(ev *check.Evidence) {
 			later(ev, "gone", 10*time.Second, es.Answer{Status: es.StatusAccepted, Sequence: 5, Version: 5, Events: []es.AnswerEvent{{Sequence: 5, Aggregate: place.Aggregate, Key: place.Key, Version: 5}}})
 		}},

@@ -184,12 +184,20 @@ func perKey(f *findings, ev Evidence) {
 		}
 	}
 	for _, c := range ev.Commands {
-		first := slices.IndexFunc(c.Tries, func(t Try) bool { return t.Outcome() == Done })
+		called, first := end, (*Try)(nil)
+		for i := range c.Tries {
+			// Two may send the same command at once, and tries stand in the order of their answers: any of them may be the one that did it.
+			t := &c.Tries[i]
+			called = min(called, t.Called)
+			if t.Outcome() == Done && (first == nil || t.Returned < first.Returned) {
+				first = t
+			}
+		}
 		stands := stream[identity{c.Ref, c.ID}]
 		switch {
-		case first >= 0:
-			for ref, change := range changesOf(c.Tries[first].Answer.Events) {
-				add(ref, c.Tries[0].Called, c.Tries[first].Returned, change)
+		case first != nil:
+			for ref, change := range changesOf(first.Answer.Events) {
+				add(ref, called, first.Returned, change)
 			}
 		case len(stands) > 0:
 			var told []es.AnswerEvent
@@ -197,7 +205,7 @@ func perKey(f *findings, ev Evidence) {
 				told = append(told, es.AnswerEvent{Aggregate: e.Ref.Aggregate, Key: e.Ref.Key, Version: e.Version})
 			}
 			for ref, change := range changesOf(told) {
-				add(ref, c.Tries[0].Called, end+1, change)
+				add(ref, called, end+1, change)
 			}
 		}
 		for _, t := range c.Tries {
