@@ -85,6 +85,11 @@ func Fail(name Name) error {
 	return nil
 }
 
+// struck is what a process says when it passes a point that has an order.
+func struck(o Order, passing int) string {
+	return fmt.Sprintf("failpoint %s: %s at passing %d", o.Name, o.Action, passing)
+}
+
 // Planted says whether a bug is planted.
 func Planted(bug Bug) bool { return slices.Contains(told().bugs, bug) }
 

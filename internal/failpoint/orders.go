@@ -138,8 +138,3 @@ func ParsePlanted(text string) ([]Bug, error) {
 	}
 	return bugs, nil
 }
-
-// struck is what a process says when it passes a point that has an order.
-func struck(o Order, passing int) string {
-	return fmt.Sprintf("failpoint %s: %s at passing %d", o.Name, o.Action, passing)
-}

@@ -16,7 +16,7 @@ import (
 )
 
 // view is a fold that is enough for assignments.
-type view struct{ ended bool }
+type view struct{}
 
 func (*view) Name() string              { return chain.Assignments.Bucket() }
 func (*view) Version() int              { return 1 }

@@ -151,7 +151,7 @@ const (
 	Clients   = "clients"
 )
 
-// Writers, Engines and Agents are the names of those there are several of.
+// Writers lists the writers.
 func Writers() []string { return []string{"writer-1", "writer-2"} }
 
 // Engines lists the engines.
