@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	now := Clock(time.Now)
 	for n := 1; n <= 3; n++ {
 		Pass(WriterBeforeAppend)
-		fmt.Println(n, Fail(StoreAnswerLost), Planted(DedupSkipped), now()time.Until().Round(time.Hour))
+		fmt.Println(n, Fail(StoreAnswerLost), Planted(DedupSkipped), time.Until(now()).Round(time.Hour))
 	}
 }
 

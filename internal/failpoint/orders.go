@@ -1,7 +1,6 @@
 package failpoint
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
