@@ -27,6 +27,8 @@ const (
 	recoveryBound = 60 * time.Second
 	// quiet is how long everything is left alone between two kills, so that nothing of the one is measured with the other.
 	quiet = 2 * time.Second
+	// quietCluster is how long several servers take to have leaders for all streams again, and all of them in step.
+	quietCluster = 9 * time.Second
 )
 
 // recover kills one process at a time, in turn, and measures how long it takes until its work goes on.
@@ -76,7 +78,11 @@ func (r *runner) killInTurn(ctx context.Context, rig *rig, victims []string, kil
 	all.Go(func() { _, _ = c.rollouts(sending) }) // they only keep the engine at work
 	for n := range kills {
 		victim := victims[n%len(victims)]
-		pause(ctx, quiet)
+		if rig.shape.Servers > 1 {
+			pause(ctx, quietCluster)
+		} else {
+			pause(ctx, quiet)
+		}
 		// Of several servers the one that leads the event stream is what matters; who it is changes with every kill.
 		name := victim
 		if several := rig.shape.Servers > 1; several && strings.HasPrefix(victim, schedule.Server) {
