@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -388,6 +389,8 @@ func (s *striker) damage(ctx context.Context, f schedule.Fault) (bool, error) {
 		return s.damageEvents(ctx, f)
 	case schedule.HarmStore:
 		return s.loseStore(ctx)
+	case schedule.HarmServer:
+		return s.damageServer(ctx, f)
 	}
 	r := s.rig
 	p := r.processes[f.Target]
@@ -414,18 +417,70 @@ func (s *striker) damage(ctx context.Context, f schedule.Fault) (bool, error) {
 		return harmStream(s.Rand, r.servers[0].streamDir(topology.AccountLedger, topology.ObjectsStream(topology.ObjectsSnapshots)), f.How)
 	case schedule.HarmIndex:
 		return harmFile(s.Rand, filepath.Join(r.servers[0].events(), "msgs", "index.db"), f.How)
-	case schedule.HarmServer:
-		for _, server := range r.servers {
-			if server.name != f.Target {
-				continue
-			}
-			if f.How == schedule.Delete {
-				return true, os.RemoveAll(server.events())
-			}
-			return harmStream(s.Rand, server.events(), f.How)
-		}
 	}
 	return false, errors.AssertionFailedf("no such harm")
+}
+
+// damagedFor is how long a server goes on with damaged files before somebody sees to it.
+const damagedFor = time.Second
+
+// damageServer harms the event stream of one of several servers, and then does what the guide says: removes its files, so that it gets them from the
+// others. Nothing may be behind before that, nor until it has them: three servers stand the loss of one, and of no second.
+func (s *striker) damageServer(ctx context.Context, f schedule.Fault) (bool, error) {
+	r := s.rig
+	s.running.Wait()
+	inStep := func() bool { return r.inStep(ctx) }
+	if r.await(ctx, "the servers", witnessPatience, inStep) != nil {
+		return false, nil
+	}
+	server := r.servers[slices.IndexFunc(r.servers, func(server *server) bool { return server.name == f.Target })]
+	server.down(syscall.SIGKILL)
+	done, err := true, error(nil)
+	if f.How == schedule.Delete {
+		err = os.RemoveAll(server.events())
+	} else {
+		done, err = harmStream(s.Rand, server.events(), f.How)
+	}
+	server.start(nil)
+	pause(ctx, damagedFor)
+	server.down(syscall.SIGKILL)
+	err = errors.CombineErrors(err, os.RemoveAll(server.store))
+	s.tally.add("operator: removed a damaged server's files", 1)
+	began := time.Now()
+	server.start(nil)
+	if late := r.await(ctx, f.Target+" to get its files from the others", catchBound, inStep); late != nil && ctx.Err() == nil {
+		s.seen("I8", "%s: %v", f, late)
+	}
+	s.tally.took("a server has its files from the others", time.Since(began))
+	return done, err
+}
+
+// inStep says whether every stream has a leader and no server is behind.
+func (r *rig) inStep(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, tryPatience)
+	defer cancel()
+	ledger, err := r.asLedger(ctx)
+	if err != nil {
+		return false
+	}
+	defer ledger.Close()
+	js, err := jetstream.New(ledger.Conn)
+	if err != nil {
+		return false
+	}
+	list, streams := js.ListStreams(ctx), 0
+	for info := range list.Info() {
+		streams++
+		if info.Cluster == nil || info.Cluster.Leader == "" || len(info.Cluster.Replicas) != len(r.servers)-1 {
+			return false
+		}
+		for _, replica := range info.Cluster.Replicas {
+			if !replica.Current || replica.Offline || replica.Lag > 0 {
+				return false
+			}
+		}
+	}
+	return list.Err() == nil && streams >= len(topology.ChainBuckets())
 }
 
 // harmBuckets harms the present generation of a view's bucket, or its copy.
