@@ -76,6 +76,16 @@ func TestLease(t *testing.T) {
 		fenced(t, s.world, 1, true)
 		s.when(take("e2")).then(taken("e2"))
 	})
+	t.Run("is not held for as long as a clock was ahead", func(t *testing.T) {
+		t.Parallel()
+		s := given(t).at(after(200)).when(take("e1")).then(taken("e1"))
+		s.at(after(1)).when(take("e2")).accepted()
+		fenced(t, s.world, 1, true)
+		s.at(after(0)).when(take("e3")).rejected("held", "held by e2")
+		start := commands.StartWriter{WriterStarted: events.WriterStarted{ID: "w2", Program: "1", Rules: 1}}
+		s.at(after(300)).when(start).accepted().
+			at(after(12)).when(take("e3")).accepted()
+	})
 	t.Run("counts as renewed when a writer starts", func(t *testing.T) {
 		t.Parallel()
 		start := commands.StartWriter{WriterStarted: events.WriterStarted{ID: "w2", Program: "1", Rules: 1}}

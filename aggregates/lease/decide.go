@@ -39,7 +39,7 @@ func Decide(w World, s State, c es.Command) ([]es.KeyedEvent, error) {
 // take grants a lease that nobody holds. Taken again by its holder, with the same TTL and in time, it is only renewed: its
 // fence stays.
 func take(w World, s State, c es.Command, p commands.TakeLease) ([]es.KeyedEvent, error) {
-	runsOut := s.RunsOut(w.WriterStarted())
+	runsOut := s.RunsOut(w.WriterStarted(), c.Received)
 	if s.Status == Held && c.Received.Before(runsOut) {
 		if s.Holder != p.Holder {
 			return nil, es.Refuse(CodeHeld, fmt.Sprintf("lease %s is held by %s until %s unless renewed", p.Name, s.Holder, runsOut.Format(time.RFC3339Nano)),

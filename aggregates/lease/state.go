@@ -31,8 +31,17 @@ type State struct {
 }
 
 // RunsOut gives when the lease ends unless it is renewed. started is when the present writer began.
-func (s State) RunsOut(started int64) time.Time {
-	return time.Unix(0, max(s.Renewed, started)).UTC().Add(s.TTL)
+//
+// A moment that lies further ahead of now than the lease lasts was told by a clock that was wrong, or now is. It counts for nothing: a holder that
+// has died would keep the lease for as long as that clock was ahead. One that lives is fenced and takes the lease again.
+func (s State) RunsOut(started int64, now time.Time) time.Time {
+	latest := int64(0)
+	for _, at := range []int64{s.Renewed, started} {
+		if time.Unix(0, at).Sub(now) <= s.TTL {
+			latest = max(latest, at)
+		}
+	}
+	return time.Unix(0, latest).UTC().Add(s.TTL)
 }
 
 // Renew gives the state after a command that keeps the lease. Renewals never shorten it.
