@@ -50,6 +50,9 @@ func Serve(ctx context.Context, c ServeConfig) (err error) {
 			return err
 		}
 		defer func() { err = errors.CombineErrors(err, lock.release()) }()
+		if err := checkRestored(options.StoreDir); err != nil {
+			return err
+		}
 	}
 	s, err := server.NewServer(options)
 	if err != nil {
