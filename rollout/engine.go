@@ -106,6 +106,7 @@ type Engine struct {
 	leading  bool
 	draining bool
 	tail     uint64
+	caughtUp bool // all that has to be known up to the tail is known
 	ready    bool
 	reign    *reign
 	planned  time.Time
@@ -117,6 +118,7 @@ type Engine struct {
 // stretch is what comes of reading: an event, or else that all that has to be known up to a sequence has been read.
 type stretch struct {
 	message es.Message
+	read    bool // all up to through
 	through uint64
 }
 
@@ -211,7 +213,7 @@ func (e *Engine) follow(ctx context.Context) {
 			return
 		case err == nil && !caughtUp:
 			caughtUp, last = true, e.tail
-			e.give(ctx, stretch{through: e.tail})
+			e.give(ctx, stretch{read: true, through: e.tail})
 			continue
 		case err != nil:
 			e.log.Warn("can't read the stream, trying again", "after", last, "error", err)

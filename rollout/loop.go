@@ -63,8 +63,9 @@ func (e *Engine) input(ctx context.Context, time <-chan time.Time) (more, over b
 	case <-ctx.Done():
 		return false, false, nil
 	case s := <-e.stretches:
-		if s.through > 0 {
+		if s.read {
 			e.state.Passed(s.through)
+			e.caughtUp = true
 			return true, false, nil
 		}
 		err := e.state.Take(s.message)
@@ -102,7 +103,7 @@ func (e *Engine) answered(o outcome) {
 
 // act does what follows from a batch. It says whether a draining engine has nothing left.
 func (e *Engine) act(ctx context.Context) bool {
-	if !e.ready && e.state.Position() >= e.tail {
+	if !e.ready && e.caughtUp {
 		e.ready = true
 		e.log.Info("following the stream", "event", e.state.Position(), "rollouts", e.state.Count())
 		if e.cfg.Ready != nil {
