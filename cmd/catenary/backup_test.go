@@ -167,7 +167,7 @@ func TestAnInterruptedRestore(t *testing.T) {
 	if after, err := os.Stat(store); err != nil || !os.SameFile(before, after) {
 		t.Errorf("the directory is another one, error %v", err)
 	}
-	u := started(t, "--store", store, "--durability", "interval", "--no-engine")
+	u := started(t, "--store", store, "--durability", "interval", "--no-engine", "--new-checkpoint-key", "the key is no part of a backup")
 	caller{t: t, url: u.ready.NATS}.ok("verify")
 	if code := u.stop(); code != exitOK {
 		t.Fatalf("it ended with %d:\n%s", code, u.stderr.String())
