@@ -58,7 +58,7 @@ func CreateWithin(ctx context.Context, js jetstream.JetStream, want jetstream.St
 // ensureWithin bounds the making of a stream, with all that is asked for it.
 const ensureWithin = 30 * time.Second
 
-// EnsureWithin gives the configuration of the stream that there is, or makes one as [CreateWithin] does. Whether one that was there is what it
+// EnsureWithin gives the configuration of the stream that there is, with the replicas that it lacked, or makes one as [CreateWithin] does. Whether one that was there is what it
 // has to be is left to the caller. It gives the client's errors.
 func EnsureWithin(ctx context.Context, nc *nats.Conn, want jetstream.StreamConfig, lesser, least int64) (jetstream.StreamConfig, error) {
 	js, err := jetstream.New(nc)
@@ -74,5 +74,5 @@ func EnsureWithin(ctx context.Context, nc *nats.Conn, want jetstream.StreamConfi
 	if err != nil {
 		return want, errors.Wrapf(err, "create stream %s", want.Name)
 	}
-	return stream.CachedInfo().Config, nil
+	return stream.CachedInfo().Config, Replicate(ctx, js, want, stream)
 }

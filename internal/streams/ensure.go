@@ -76,10 +76,28 @@ func raise(want, found jetstream.StreamConfig) jetstream.StreamConfig {
 	if want.RePublish != nil && found.RePublish == nil {
 		found.RePublish = want.RePublish
 	}
-	// The server changes neither how a stream persists nor replicates one that persists asynchronously.
-	if found.PersistMode == jetstream.DefaultPersistMode {
-		found.Replicas = max(found.Replicas, want.Replicas)
-	}
+	found.Replicas = replicas(want, found)
 	found.AllowBatchPublish = found.AllowBatchPublish || want.AllowBatchPublish
 	return found
+}
+
+// replicas is how many a stream may have of those that are wanted: the server neither changes how a stream persists, nor replicates one that persists
+// asynchronously.
+func replicas(want, found jetstream.StreamConfig) int {
+	if found.PersistMode != jetstream.DefaultPersistMode {
+		return found.Replicas
+	}
+	return max(found.Replicas, want.Replicas)
+}
+
+// Replicate gives a stream the replicas that it lacks, where the server can, and changes nothing else of it. It is for streams that [Ensure] does not look
+// after. It gives the server's errors.
+func Replicate(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig, stream jetstream.Stream) error {
+	c := stream.CachedInfo().Config
+	lacks := c.Replicas
+	if c.Replicas = replicas(want, c); c.Replicas == lacks {
+		return nil
+	}
+	_, err := js.UpdateStream(ctx, c)
+	return errors.Wrapf(err, "let stream %s have %d replicas", c.Name, c.Replicas)
 }

@@ -105,3 +105,26 @@ func TestEnsure(t *testing.T) {
 		})
 	}
 }
+
+// TestReplicate gives a stream what it lacks, and one that the server can't replicate nothing.
+func TestReplicate(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		found   jetstream.StreamConfig
+		becomes int
+		updates int
+		fails   error
+	}{
+		"one that lacks two":  {found: jetstream.StreamConfig{Replicas: 1}, becomes: 3, updates: 1},
+		"one that lacks none": {found: jetstream.StreamConfig{Replicas: 3}, becomes: 3},
+		"one that has more":   {found: jetstream.StreamConfig{Replicas: 5}, becomes: 5},
+		"one that can't":      {found: jetstream.StreamConfig{Replicas: 1, PersistMode: jetstream.AsyncPersistMode}, becomes: 1},
+		"one without a place": {found: jetstream.StreamConfig{Replicas: 1}, becomes: 3, updates: 1, fails: errors.New("no suitable peers")},
+	} {
+		server := &kept{config: &c.found, fails: c.fails}
+		err := streams.Replicate(t.Context(), server, jetstream.StreamConfig{Replicas: 3, MaxBytes: 7}, standing{config: c.found})
+		if !errors.Is(err, c.fails) || server.updates != c.updates || server.config.Replicas != c.becomes || server.config.MaxBytes != 0 {
+			t.Errorf("%s: it becomes %+v after %d updates, %v", name, server.config, server.updates, err)
+		}
+	}
+}
