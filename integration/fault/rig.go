@@ -145,7 +145,7 @@ func (r *rig) configure() error {
 	if err != nil {
 		return errors.Wrap(err, "read the settings")
 	}
-	direct := strings.Replace(string(settings), "nats://127.0.0.1:4222", r.direct(), 1) + fmt.Sprintf("replicas: %d\n", r.shape.Servers)
+	direct := strings.Replace(string(settings), "nats://127.0.0.1:4222", r.direct(), 1)
 	return errors.Wrap(os.WriteFile(r.directConfig(), []byte(direct), 0o600), "write the settings")
 }
 
