@@ -501,6 +501,7 @@ func (s *striker) harmBuckets(account string, f schedule.Fault) (bool, error) {
 // damageEvents harms the event stream, or brings yesterday's, and demands that no writer goes on from there (cases A03 and A11). Then the stream
 // is put back.
 func (s *striker) damageEvents(ctx context.Context, f schedule.Fault) (bool, error) {
+	s.running.Wait()
 	r := s.rig
 	server := r.servers[0]
 	if err := s.caughtUp(ctx, witnessPatience); err != nil {
@@ -569,6 +570,7 @@ const backups = 3
 // loseStore loses all that the server keeps, and brings it back from a backup as the guide says. So that nothing may be missing then, nothing is recorded after
 // the backup: one writer is left, and nobody reaches it.
 func (s *striker) loseStore(ctx context.Context) (bool, error) {
+	s.running.Wait() // a fault that starts a writer again would let it record over nothing
 	r := s.rig
 	writers := schedule.Writers()
 	r.processes[writers[1]].down(syscall.SIGKILL)
