@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
@@ -146,4 +147,16 @@ func TestReplicatedAppendsSurviveTheirLeaders(t *testing.T) {
 	default:
 	}
 	wantChain(t, s, chain.Head.Sequence)
+}
+
+// TestAppendToALeaderThatDiedIsUnclearSoon holds a store to what a cluster needs: an append to a leader that was killed is never answered when the
+// connection to another server stands, and a writer that waited for it as long as for a slow disk would stand still long after another leads.
+func TestAppendToALeaderThatDiedIsUnclearSoon(t *testing.T) {
+	t.Parallel()
+	const electedWithin = 9 * time.Second
+	_, nc := cluster(t)
+	s := openReplicated(t, nc, estest.Limits{})
+	if limit := s.AckTimeout(); limit >= electedWithin {
+		t.Errorf("an append is unclear after %v, and another leads within %v", limit, electedWithin)
+	}
 }

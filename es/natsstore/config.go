@@ -20,12 +20,21 @@ type Config struct {
 	// MaxInFlightBytes bounds their size. Zero means 64 MiB: half of what a stream takes before it drops.
 	MaxInFlightBytes int64
 	// AckTimeout is how long an append waits for its answer before it is unclear. Zero means 15 s: a slow disk that flushes
-	// each message takes half of that for a full pipeline.
+	// each message takes half of that for a full pipeline. With replicas it is 7 s: a leader that dies answers nothing, and another leads within 4
+	// to 9 s.
 	AckTimeout time.Duration
 	// RequestTimeout bounds a single question to the server. Zero means 5 s.
 	RequestTimeout time.Duration
 	// ReadTimeout is how long a read waits for its next message before it fails. Zero means 30 s: a leader change takes a few.
 	ReadTimeout time.Duration
+}
+
+// ackTimeout is the default of [Config.AckTimeout] for a stream with so many replicas.
+func ackTimeout(replicas int) time.Duration {
+	if replicas > 1 {
+		return 7 * time.Second
+	}
+	return 15 * time.Second
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -42,7 +51,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.MaxInFlightBytes = 64 << 20
 	}
 	if c.AckTimeout == 0 {
-		c.AckTimeout = 15 * time.Second
+		c.AckTimeout = ackTimeout(1)
 	}
 	if c.RequestTimeout == 0 {
 		c.RequestTimeout = 5 * time.Second

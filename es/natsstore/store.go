@@ -47,6 +47,7 @@ var errStoreClosed = errors.New("the store is closed")
 // MUST be closed before it or with it. It gives a [*ConfigError] for a stream that is not safe to keep events in, and
 // errors marked [es.ErrUnavailable].
 func Open(ctx context.Context, nc *nats.Conn, config Config) (*Store, error) {
+	patience := config.AckTimeout
 	config, err := config.withDefaults()
 	if err != nil {
 		return nil, err
@@ -78,7 +79,10 @@ func Open(ctx context.Context, nc *nats.Conn, config Config) (*Store, error) {
 		return nil, err
 	}
 	s.learn(found)
-	if s.answers, err = answers.Listen(nc, config.Stream, config.AckTimeout, s.answered); err != nil {
+	if patience == 0 {
+		s.config.AckTimeout = ackTimeout(found.Replicas)
+	}
+	if s.answers, err = answers.Listen(nc, config.Stream, s.config.AckTimeout, s.answered); err != nil {
 		return nil, errors.Mark(errors.Wrapf(err, "listen for the answers of event stream %s", config.Stream), es.ErrUnavailable)
 	}
 	s.status = nc.StatusChanged(nats.RECONNECTING, nats.CONNECTED, nats.CLOSED)
