@@ -22,6 +22,7 @@ const (
 	codeStoreFailed        jetstream.ErrorCode = 10077
 	codeHeaderTooLarge     jetstream.ErrorCode = 10097
 	codeSealed             jetstream.ErrorCode = 10109
+	codeNoReplicas         jetstream.ErrorCode = 10074
 	codeTooManyRequests    jetstream.ErrorCode = 10167
 	codeBatchDisabled      jetstream.ErrorCode = 10174
 	codeBatchIncomplete    jetstream.ErrorCode = 10176
@@ -94,6 +95,9 @@ func readError(err error) error {
 func ensureError(err error) error {
 	if isCode(err, codeStorageExceeded) {
 		return errors.WithHint(errors.Mark(err, es.ErrFull), "the server's store is too small for this limit: ask for a lower one, or give the server a larger store")
+	}
+	if isCode(err, codeNoReplicas) {
+		err = errors.WithHint(err, "the server runs alone: start it as one of three (docs/guides/cluster.md), or ask for one replica")
 	}
 	return readError(err)
 }
