@@ -84,24 +84,26 @@ func TestRefusals(t *testing.T) {
 	t.Parallel()
 	d := start(t, 4<<20)
 	const size = content(ChunkBytes + 100)
-	for name, c := range map[string]struct {
+	for _, c := range []struct {
+		name   string
 		digest string
 		bytes  int64
 		fails  error
 		says   string
 	}{
-		"too large":      {digest: size.digest(), bytes: MaxBytes + 1, fails: es.ErrTooLarge, says: "the limit is 4294967296"},
-		"nothing":        {digest: size.digest(), fails: parts.ErrRequest, says: "nothing to keep"},
-		"no digest":      {digest: "web@1.20", bytes: int64(size), fails: artifacts.ErrDigest, says: "64 hexadecimal digits"},
-		"another digest": {digest: content(5).digest(), bytes: int64(size), fails: artifacts.ErrMismatch, says: "expected " + content(5).digest() + ", found " + size.digest()},
-		"no room":        {digest: content(8 << 20).digest(), bytes: 8 << 20, fails: es.ErrFull, says: "maximum bytes exceeded"},
+		{name: "too large", digest: size.digest(), bytes: MaxBytes + 1, fails: es.ErrTooLarge, says: "the limit is 4294967296"},
+		{name: "nothing", digest: size.digest(), fails: parts.ErrRequest, says: "nothing to keep"},
+		{name: "no digest", digest: "web@1.20", bytes: int64(size), fails: artifacts.ErrDigest, says: "64 hexadecimal digits"},
+		{name: "another digest", digest: content(5).digest(), bytes: int64(size), fails: artifacts.ErrMismatch, says: "expected " + content(5).digest() + ", found " + size.digest()},
+		// The last: its pieces are there until they are removed.
+		{name: "no room", digest: content(8 << 20).digest(), bytes: 8 << 20, fails: es.ErrFull, says: "maximum bytes exceeded"},
 	} {
 		_, err := d.Publish(bounded(t), content(8<<20), c.digest, c.bytes, "f", nil)
 		if c.bytes == int64(size) {
 			_, err = d.Publish(bounded(t), size, c.digest, c.bytes, "f", nil)
 		}
 		if !errors.Is(err, c.fails) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: got error %v, want %v that says %q", name, err, c.fails, c.says)
+			t.Errorf("%s: got error %v, want %v that says %q", c.name, err, c.fails, c.says)
 		}
 	}
 	if left := d.subjects(t, topology.ObjectChunkSubject(topology.ObjectsArtifacts, content(5).digest()[7:]+"-0")); len(left) > 0 {
