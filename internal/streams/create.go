@@ -3,6 +3,7 @@ package streams
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -14,20 +15,44 @@ import (
 // on a busy machine. A cluster that has just begun can lose a request while it elects its leader, and never answers it then.
 const createAttempt = 5 * time.Second
 
+// offlinePatience is how long a server is waited for that the others take for gone: one of a cluster that has just begun is, for a moment.
+// offlinePause is how long it is left alone between two questions.
+const (
+	offlinePatience = 10 * time.Second
+	offlinePause    = 100 * time.Millisecond
+)
+
 // Create makes a stream, or gives the one that somebody else has made meanwhile. A request that stays without an answer is
-// made again until the context ends: asking twice for the same stream makes one. It gives the client's errors.
+// made again until the context ends: asking twice for the same stream makes one. So is, for a while, one that is refused since a server that it
+// needs is taken for gone. It gives the client's errors.
 func Create(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
-	for {
+	for began := time.Now(); ; {
 		attempt, cancel := context.WithTimeout(ctx, createAttempt)
 		stream, err := js.CreateStream(attempt, want)
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 			stream, err = js.Stream(attempt, want.Name)
 		}
 		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
+			return stream, err
+		case errors.Is(err, context.DeadlineExceeded):
+		case isOffline(err) && time.Since(began) < offlinePatience:
+			select {
+			case <-time.After(offlinePause):
+			case <-ctx.Done():
+				return stream, err
+			}
+		default:
 			return stream, err
 		}
 	}
+}
+
+// isOffline says whether a stream was refused because a server is away. The code alone may also mean that none of them has room.
+func isOffline(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == codeNoPeers && strings.Contains(api.Description, "offline")
 }
 
 // Codes by which the server says that it has no room for a stream's limit.

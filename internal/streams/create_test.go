@@ -82,3 +82,49 @@ func TestCreateWithin(t *testing.T) {
 		}
 	}
 }
+
+// TestCreateWaitsForAServer: a server that the others take for gone for a moment is waited for; one that stays away, or has no room, is not.
+func TestCreateWaitsForAServer(t *testing.T) {
+	t.Parallel()
+	refusal := func(why string) error {
+		return &jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement, " + why}
+	}
+	for _, c := range []struct {
+		name    string
+		back    time.Duration // when it is there again
+		fails   error
+		made    bool
+		within  time.Duration
+		atLeast time.Duration
+	}{
+		{name: "back at once", back: time.Second, fails: refusal("peer offline"), made: true, within: 2 * time.Second, atLeast: time.Second},
+		{name: "away for good", back: time.Hour, fails: refusal("peer offline"), within: 15 * time.Second, atLeast: 5 * time.Second},
+		{name: "no room", back: time.Hour, fails: refusal("insufficient storage"), within: time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				server := &beginning{back: began.Add(c.back), fails: c.fails}
+				_, err := streams.Create(t.Context(), server, jetstream.StreamConfig{Name: "S"})
+				if took := time.Since(began); (err == nil) != c.made || !c.made && !errors.Is(err, c.fails) || took > c.within || took < c.atLeast {
+					t.Errorf("it took %v, with error %v", took, err)
+				}
+			})
+		})
+	}
+}
+
+// beginning is a cluster of which a server is away until a time.
+type beginning struct {
+	jetstream.JetStream
+	back  time.Time
+	fails error
+}
+
+func (b *beginning) CreateStream(context.Context, jetstream.StreamConfig) (jetstream.Stream, error) {
+	if time.Now().Before(b.back) {
+		return nil, b.fails
+	}
+	return nil, nil
+}
