@@ -27,6 +27,7 @@ import (
 const (
 	leaderLossLimit = 10 * time.Second
 	electedLimit    = 10 * time.Second
+	exitStale       = 7 // what is shown may be out of date
 	exitTimedOut    = 9 // what became of a command is not known yet
 )
 

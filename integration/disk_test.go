@@ -84,10 +84,15 @@ func TestFullDisk(t *testing.T) {
 		}
 		free := fillDisk(t, disk, fill.bytes)
 		if small {
-			sendUntil(c, "refused", func(got called) bool {
-				return got.code == 5 && strings.Contains(got.err, "store-full") && strings.Contains(got.err, "free some of the disk")
+			// What was on its way when the last byte went is not settled before the start, and neither is what comes after it.
+			sendUntil(c, fill.name+"-full", func(got called) bool {
+				return got.code == 5 && strings.Contains(got.err, "store-full") && strings.Contains(got.err, "free some of the disk") ||
+					fill.name == "wholly" && got.code == exitTimedOut && strings.Contains(got.err, "not-settled")
 			})
-			c.must(0, "get", "node", "n1")
+			// An event may have been stored for which the buckets have no room left: what is read says so.
+			if got := c.feed("", "get", "node", "n1"); got.code != 0 && (got.code != exitStale || fill.name == "nearly") || !strings.Contains(got.out, "n1") {
+				t.Errorf("%s full, get shows %+v", fill.name, got)
+			}
 		}
 		if fill.name == "wholly" && small {
 			await(t, "the server that can not write", func() bool { return strings.Contains(chain.stderr.String(), "can't write to its store") })
@@ -116,7 +121,7 @@ func sendUntil(c tool, name string, answered func(called) bool) (node string) {
 	await(c.t, "an answer about "+name, func() bool {
 		tries++
 		node = fmt.Sprintf("%s-%d", name, tries)
-		return answered(c.feed("", "send", "node", "register", "--timeout", "5s", "--data", fmt.Sprintf(`{"node":%q}`, node)))
+		return answered(c.feed("", "send", "node", "register", "--timeout", "10s", "--data", fmt.Sprintf(`{"node":%q}`, node)))
 	})
 	return node
 }
