@@ -68,7 +68,12 @@ func actorSpy(t *testing.T, b bus) func(*nats.Conn) string {
 	check(t, ledger.Flush())
 	return func(nc *nats.Conn) string {
 		t.Helper()
-		answer, err := nc.Request(topology.CommandSubject("node", "register"), []byte("{}"), patience)
+		var answer *nats.Msg
+		eventually(t, "a server that knows who answers", func() bool {
+			// Another server of a cluster hears a moment later that somebody does.
+			answer, err = nc.Request(topology.CommandSubject("node", "register"), []byte("{}"), patience)
+			return !errors.Is(err, nats.ErrNoResponders)
+		})
 		check(t, err)
 		return string(answer.Data)
 	}

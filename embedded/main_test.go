@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
@@ -144,7 +145,10 @@ func put(t *testing.T, js jetstream.JetStream, bucket, key string, count int) ui
 	check(t, err)
 	var last uint64
 	for i := range count {
-		last, err = kv.Put(testContext(t), key, fmt.Appendf(nil, `{"n":%d}`, i+1))
+		eventually(t, "a server that knows who keeps the bucket", func() bool {
+			last, err = kv.Put(testContext(t), key, fmt.Appendf(nil, `{"n":%d}`, i+1))
+			return !errors.IsAny(err, nats.ErrNoResponders, jetstream.ErrNoStreamResponse)
+		})
 		check(t, err)
 	}
 	return last
