@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"path/filepath"
 	"slices"
@@ -149,16 +150,26 @@ func startCluster(ctx context.Context, config Config, listen address, who users)
 	return c, c.awaitLeader(ctx)
 }
 
+// Between these, systems give no port to who asks for any: one that is free now stays so until it is listened on.
+const (
+	firstFreePort = 15000
+	lastFreePort  = 30000
+	portTries     = 1000
+)
+
 // freePorts finds ports that nobody listens on. All are held open until all are found, so that they differ.
-func freePorts(host string, count int) (_ []int, err error) {
+func freePorts(host string, count int) ([]int, error) {
 	var ports []int
-	for range count {
-		l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-		if err != nil {
+	for tries := 1; len(ports) < count; tries++ {
+		port := firstFreePort + rand.IntN(lastFreePort-firstFreePort)
+		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+		switch {
+		case err == nil:
+			defer func() { _ = l.Close() }() // nobody has connected
+			ports = append(ports, port)
+		case tries == portTries:
 			return nil, errors.Mark(errors.Wrapf(err, "find a free port on %s", host), ErrListen)
 		}
-		defer func() { err = errors.CombineErrors(err, l.Close()) }()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}
 	return ports, nil
 }

@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -121,18 +123,38 @@ func (c *chainProcess) down(t *testing.T) {
 	}
 }
 
-// freeAddress gives a loopback address that nobody listens on, for a server that is to come back under it.
+// Between these, systems give no port to who asks for any: one that is free now stays so until it is used.
+const firstFreePort, lastFreePort = 15000, 30000
+
+var givenPorts struct {
+	sync.Mutex
+	ports map[int]bool
+}
+
+// freeAddress gives a loopback address that nobody listens on, to one test only, for a server that is to come back under it.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	givenPorts.Lock()
+	defer givenPorts.Unlock()
+	if givenPorts.ports == nil {
+		givenPorts.ports = map[int]bool{}
 	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		port := firstFreePort + rand.IntN(lastFreePort-firstFreePort)
+		if givenPorts.ports[port] {
+			continue
+		}
+		givenPorts.ports[port] = true
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		if l, err := net.Listen("tcp", address); err == nil {
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return address
+		}
 	}
-	return address
+	t.Fatal("there is no free port")
+	return ""
 }
 
 // tool calls the catenary binary against a chain.

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -416,12 +418,20 @@ func (r *rig) remount(flags uintptr) error {
 	return errors.Wrap(err, "change the small disk")
 }
 
+// Between these, systems give no port to who asks for any: one that is free now stays so until it is used.
+const firstFreePort, lastFreePort, portTries = 15000, 30000, 1000
+
 func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", errors.Wrap(err, "find a free port")
+	for tries := 1; ; tries++ {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(firstFreePort+rand.IntN(lastFreePort-firstFreePort)))
+		l, err := net.Listen("tcp", address)
+		switch {
+		case err == nil:
+			return address, errors.Wrap(l.Close(), "find a free port")
+		case tries == portTries:
+			return "", errors.Wrap(err, "find a free port")
+		}
 	}
-	return l.Addr().String(), errors.Wrap(l.Close(), "find a free port")
 }
 
 // build builds all programs, able to fail.
