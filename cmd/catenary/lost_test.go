@@ -147,7 +147,7 @@ func TestUpOverALostStream(t *testing.T) {
 		c := caller{t: t, url: u.ready.NATS}
 		// The views that have seen what is lost are built anew by themselves, and the others go on.
 		c.ok("send", "node", "register", "--data", `{"node":"after"}`, "--wait", "30s")
-		c.ok("get", "node", "after")
+		eventually(t, "the view that is built anew", func() bool { return c.call("get", "node", "after").code == exitOK })
 		c.must(exitNotFound, "get", "node", "m09")
 		if v := c.ok("verify"); !strings.Contains(v.out, "chain-nodes-g2") {
 			t.Errorf("verify shows\n%swant a new generation of the nodes' bucket", v.out)

@@ -243,14 +243,6 @@ func (a *app) upOnce(ctx context.Context, c *upConfig, accept *run.AcceptedLoss,
 			})
 		}),
 		"projector": a.upPart(server, func(ctx context.Context, nc *nats.Conn) error {
-			if accept != nil {
-				// A view that has seen what is lost is built anew when it finds on record that the loss was accepted, and stops when it does not.
-				select {
-				case <-writing:
-				case <-ctx.Done():
-					return nil
-				}
-			}
 			copies, err := server.OpenMirrors()
 			if err != nil {
 				return err

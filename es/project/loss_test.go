@@ -1,7 +1,10 @@
 package project_test
 
 import (
+	"context"
+	"iter"
 	"strings"
+	"sync"
 	"testing"
 
 	"catenary/es"
@@ -72,6 +75,38 @@ func TestAcceptedLoss(t *testing.T) {
 			}
 		})
 	}
+}
+
+// acceptingStore appends the acceptance of a loss as soon as somebody has looked for it in vain.
+type acceptingStore struct {
+	es.Store
+	accept func()
+	once   sync.Once
+}
+
+func (s *acceptingStore) ReadAggregate(ctx context.Context, ref es.Ref) iter.Seq2[es.Message, error] {
+	return func(yield func(es.Message, error) bool) {
+		s.Store.ReadAggregate(ctx, ref)(yield)
+		if ref == keeper {
+			s.once.Do(s.accept)
+		}
+	}
+}
+
+// TestLossAcceptedMeanwhile: a view that looked for the acceptance just before it was recorded hears of it from the reader.
+func TestLossAcceptedMeanwhile(t *testing.T) {
+	t.Parallel()
+	g := &projecttest.Generations{}
+	projecttest.Run(t, kept(store(t, history(40)...), g, newSums), 40)
+	cut := store(t, history(30)...)
+	cfg := kept(cut, g, newSums)
+	cfg.Losses = losses()
+	cfg.Store = &acceptingStore{Store: cut, accept: func() {
+		projecttest.Append(t, cfg.Registry, cut, projecttest.Fact{Ref: keeper, Data: lossAccepted{30, "sums", 38}})
+	}}
+	r := start(t, cfg)
+	r.passes(31)
+	same(t, cut, newSums, g.Read("sums"))
 }
 
 // TestRepairOverACutRecord: what has come further than the stream is no fold of it, and nothing in place makes it one.

@@ -68,11 +68,13 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.works.open(ctx)
 	defer r.works.close()
 	defer cancel()
-	r.takeUp(ctx)
-	head, err := r.start(ctx)
+	// What is said while the views look at their buckets comes to them through the reader: it begins no later than they have begun.
+	before, err := r.end(ctx)
 	if err != nil || ctx.Err() != nil {
 		return r.failed(err, cancel)
 	}
+	r.takeUp(ctx)
+	head := r.start(before)
 	var group sync.WaitGroup
 	group.Go(func() { r.failed(r.read(ctx, head), cancel) })
 	group.Go(func() { r.lookForOrders(ctx) })
@@ -116,19 +118,16 @@ func (r *Runner) takeUp(ctx context.Context) {
 	group.Wait()
 }
 
-// start says where the one reader begins: after the lowest position of the views that were taken up, which are attached
-// before it reads, or at the tail when there is none.
-func (r *Runner) start(ctx context.Context) (es.Head, error) {
+// end gives the stream's end, and tries again until it can be read or the context ends. It gives errors marked [es.ErrBrokenChain].
+func (r *Runner) end(ctx context.Context) (es.Head, error) {
 	pace := newPace()
 	for {
-		head, err := r.lowest(ctx)
+		tail, err := r.cfg.Store.Tail(ctx)
+		var head es.Head
+		if err == nil {
+			head, err = es.HeadAt(ctx, r.cfg.Store, tail)
+		}
 		if err == nil || errors.Is(err, es.ErrBrokenChain) {
-			r.feed.begin(head)
-			for _, w := range r.workers {
-				if w.first == nil {
-					w.place, _ = r.feed.take(w.reads)
-				}
-			}
 			return head, err
 		}
 		r.cfg.Logger.Warn("the projector can't read the stream; it tries again", "reason", err)
@@ -138,21 +137,22 @@ func (r *Runner) start(ctx context.Context) (es.Head, error) {
 	}
 }
 
-func (r *Runner) lowest(ctx context.Context) (es.Head, error) {
-	var heads []es.Head
+// start says where the one reader begins: after the lowest position of the views that were taken up, which are attached
+// before it reads, or at what was the stream's end before they were, when there is none.
+func (r *Runner) start(before es.Head) es.Head {
+	head := before
 	for _, w := range r.workers {
-		if w.first == nil {
-			heads = append(heads, w.head)
+		if w.first == nil && w.head.Sequence < head.Sequence {
+			head = w.head
 		}
 	}
-	if len(heads) > 0 {
-		return slices.MinFunc(heads, func(a, b es.Head) int { return int(int64(a.Sequence) - int64(b.Sequence)) }), nil
+	r.feed.begin(head)
+	for _, w := range r.workers {
+		if w.first == nil {
+			w.place, _ = r.feed.take(w.reads)
+		}
 	}
-	tail, err := r.cfg.Store.Tail(ctx)
-	if err != nil {
-		return es.Head{}, err
-	}
-	return es.HeadAt(ctx, r.cfg.Store, tail)
+	return head
 }
 
 // read is the one reader of the stream. It gives errors marked [es.ErrBrokenChain].
