@@ -13,7 +13,11 @@ import (
 	"catenary/internal/topology"
 )
 
-const codeNotFound = "not-found"
+// The codes of errors that are looked at.
+const (
+	codeNotFound = "not-found"
+	codeBehind   = "behind"
+)
 
 // Client asks how nodes are. It is safe for many goroutines.
 type Client struct{ request agent.RequestFunc }

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// waitForHeard bounds how long an answer waits for a value that the agent has heard of.
+	// waitForHeard bounds how long an answer waits for a value that the agent has heard of, or for all that stands.
 	waitForHeard = 2 * time.Second
 	// maxWaiting bounds the answers that wait. Whoever comes after gets what there is.
 	maxWaiting = 4096
@@ -30,6 +30,9 @@ type Config struct {
 	// Conn is a connection in the ledger's account.
 	Conn *nats.Conn
 	Desk Desk
+	// Current returns when the index holds all that stood when it was called. It gives why it does not, and the context's errors. An agent that
+	// knows nothing is told nothing before: it would do what is over.
+	Current func(ctx context.Context) error
 	// Version is the program's, in semantic form.
 	Version string
 	// Trace gives the traceparent of an event, or nothing. Nil means that nobody traces.
@@ -97,7 +100,8 @@ func (s *Service) Stop() error {
 	return errors.Wrap(err, "stop the service for agents")
 }
 
-// checkIn hears an agent, and answers it. One that has heard of a value that is not here yet is answered a little later.
+// checkIn hears an agent, and answers it. One that has heard of a value that is not here yet is answered a little later. One that knows nothing, and so can't
+// tell what is older from what is later, is answered when all that stands is here.
 func (s *Service) checkIn(r micro.Request) {
 	var c agent.CheckIn
 	token := strings.TrimPrefix(r.Subject(), topology.AgentPrefix+".")
@@ -111,6 +115,12 @@ func (s *Service) checkIn(r micro.Request) {
 	}
 	if c.Cursor == "" {
 		s.cfg.Desk.Presence.Hear(c)
+	}
+	if c.Status.Edition == "" {
+		if !s.later(func() { s.answerCurrent(r, c) }) {
+			s.fail(r, codeBehind, errors.New("too many agents that know nothing ask at once; ask again"))
+		}
+		return
 	}
 	passed := s.cfg.Desk.Index.Passed(c.After)
 	if passed == nil || !s.later(func() { s.await(c.After, passed); s.answer(r, c) }) {
@@ -151,6 +161,17 @@ func (s *Service) await(source uint64, passed <-chan struct{}) {
 			return
 		}
 	}
+}
+
+func (s *Service) answerCurrent(r micro.Request, c agent.CheckIn) {
+	ctx, cancel := context.WithTimeout(s.ctx, waitForHeard)
+	defer cancel()
+	if err := s.cfg.Current(ctx); err != nil {
+		<-ctx.Done() // another desk may know more, and the first answer is the one that counts
+		s.fail(r, codeBehind, errors.Wrapf(err, "what node %s is told is not known to its end yet", c.Node))
+		return
+	}
+	s.answer(r, c)
 }
 
 func (s *Service) answer(r micro.Request, c agent.CheckIn) {

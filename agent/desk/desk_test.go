@@ -36,9 +36,9 @@ func assignment(module, version string, told uint64) chain.Assignment {
 func index(t *testing.T) *Index {
 	t.Helper()
 	x := NewIndex()
-	check(t, x.TakeNode(2, encoded(t, chain.Node{Node: "n1", ManagedBy: events.ManagedByAgent})))
-	check(t, x.TakeModule(3, encoded(t, chain.Module{Name: "web", Requires: []string{"db"}})))
-	check(t, x.TakeAssignment(5, encoded(t, assignment("web", "1", 5))))
+	check(t, x.TakeNode(Value{2, encoded(t, chain.Node{Node: "n1", ManagedBy: events.ManagedByAgent})}))
+	check(t, x.TakeModule(Value{3, encoded(t, chain.Module{Name: "web", Requires: []string{"db"}})}))
+	check(t, x.TakeAssignment(Value{5, encoded(t, assignment("web", "1", 5))}))
 	return x
 }
 
@@ -69,29 +69,29 @@ func TestAnswer(t *testing.T) {
 	// A report changes the record, and tells nothing.
 	reported := assignment("web", "1", 5)
 	reported.Observed = &chain.Observed{Build: "b1"}
-	check(t, x.TakeAssignment(9, encoded(t, reported)))
+	check(t, x.TakeAssignment(Value{9, encoded(t, reported)}))
 	if again := answer(t, x, first.Edition); !again.Unchanged {
 		t.Errorf("after a report %+v", again)
 	}
 	// What comes late says nothing, and what comes from another bucket counts whatever its source.
-	check(t, x.TakeAssignment(4, encoded(t, assignment("web", "0", 4))))
+	check(t, x.TakeAssignment(Value{4, encoded(t, assignment("web", "0", 4))}))
 	if again := answer(t, x, first.Edition); !again.Unchanged {
 		t.Errorf("after a value that came late %+v", again)
 	}
-	check(t, x.TakeModule(4, encoded(t, chain.Module{Name: "web"})))
+	check(t, x.TakeModule(Value{4, encoded(t, chain.Module{Name: "web"})}))
 	second := answer(t, x, first.Edition)
 	if second.Unchanged || len(second.Told[0].Requires) != 0 {
 		t.Errorf("after a change of the module %+v", second)
 	}
 	ended := assignment("web", "1", 12)
 	ended.Ended = time.Unix(1, 0)
-	check(t, x.TakeAssignment(12, encoded(t, ended)))
+	check(t, x.TakeAssignment(Value{12, encoded(t, ended)}))
 	if i := answer(t, x, second.Edition).Told[0]; i.Stands || !i.Ended || i.Source != 12 || len(i.Record) != 0 {
 		t.Errorf("ended, it is told %+v", i)
 	}
 	pended := assignment("web", "2", 13)
 	pended.State = events.StatePending
-	check(t, x.TakeAssignment(13, encoded(t, pended)))
+	check(t, x.TakeAssignment(Value{13, encoded(t, pended)}))
 	if i := answer(t, x, "").Told[0]; i.Stands || i.Ended {
 		t.Errorf("pended, it is told %+v", i)
 	}
@@ -103,7 +103,7 @@ func TestAnswerInParts(t *testing.T) {
 	for i := range 30 {
 		a := assignment(fmt.Sprintf("m%02d", i), "1", uint64(20+i))
 		a.Provisioning = events.Raw(`"` + strings.Repeat("x", 60_000) + `"`)
-		check(t, x.TakeAssignment(uint64(20+i), encoded(t, a)))
+		check(t, x.TakeAssignment(Value{uint64(20 + i), encoded(t, a)}))
 	}
 	c := agent.CheckIn{Node: "n1"}
 	var told []string
@@ -129,7 +129,7 @@ func TestPassed(t *testing.T) {
 		t.Error("it has come to 5 and says it has not")
 	}
 	passed := x.Passed(6)
-	check(t, x.TakeAssignment(7, encoded(t, assignment("web", "2", 7))))
+	check(t, x.TakeAssignment(Value{7, encoded(t, assignment("web", "2", 7))}))
 	select {
 	case <-passed:
 	case <-time.After(30 * time.Second):
@@ -145,7 +145,7 @@ func TestPresence(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
 	x := index(t)
-	check(t, x.TakeNode(3, encoded(t, chain.Node{Node: "n2", ManagedBy: events.ManagedByExternal})))
+	check(t, x.TakeNode(Value{3, encoded(t, chain.Node{Node: "n2", ManagedBy: events.ManagedByExternal})}))
 	d := Desk{Index: x, Presence: NewPresence(func() time.Time { return now })}
 	edition := answer(t, x, "").Edition
 	hear := func(run string, converged bool, edition string) {
@@ -196,7 +196,7 @@ func TestPresence(t *testing.T) {
 	}
 	reported := assignment("web", "1", 5)
 	reported.Observed = &chain.Observed{Build: "b1"}
-	check(t, x.TakeAssignment(9, encoded(t, reported)))
+	check(t, x.TakeAssignment(Value{9, encoded(t, reported)}))
 	if n := (Desk{Index: x, Presence: other}).seen(x.describe("n1", x.nodes["n1"])); n.Never || n.State != Unsure {
 		t.Errorf("with a report on record, it is %+v", n)
 	}
@@ -240,9 +240,33 @@ func TestRivals(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	x := NewIndex()
-	for name, take := range map[string]func(uint64, []byte) error{"assignment": x.TakeAssignment, "node": x.TakeNode, "module": x.TakeModule} {
-		if err := take(1, []byte(`{"node":1,"name":1}`)); err == nil {
+	for name, take := range map[string]func(Value) error{"assignment": x.TakeAssignment, "node": x.TakeNode, "module": x.TakeModule} {
+		if err := take(Value{1, []byte(`{"node":1,"name":1}`)}); err == nil {
 			t.Errorf("an %s that is none is taken", name)
 		}
+	}
+}
+
+// TestReplace: what another generation of a bucket lacks, because the record has lost it, is told to nobody any more.
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	x := index(t)
+	before := answer(t, x, "")
+	check(t, x.ReplaceAssignments([]Value{{4, encoded(t, assignment("web", "0", 4))}}))
+	check(t, x.ReplaceModules(nil))
+	after := answer(t, x, before.Edition)
+	if len(after.Told) != 1 || after.Told[0].Source != 4 || len(after.Told[0].Requires) > 0 || !after.Known {
+		t.Errorf("it tells %+v", after)
+	}
+	if x.Passed(5) == nil {
+		t.Error("it says that it has come to what was lost")
+	}
+	check(t, x.ReplaceNodes(nil))
+	if gone := answer(t, x, ""); gone.Known || len(gone.Told) != 1 {
+		t.Errorf("of a node that was lost it says %+v", gone)
+	}
+	err := x.ReplaceAssignments([]Value{{5, []byte("{")}, {6, encoded(t, assignment("web", "2", 6))}})
+	if i := answer(t, x, "").Told[0]; err == nil || i.Source != 6 {
+		t.Errorf("over a value that can't be read it gives %v, and tells %+v", err, i)
 	}
 }

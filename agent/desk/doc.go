@@ -5,6 +5,7 @@
 //
 // Invariants:
 //   - The record decides: all that is told is a fold of the buckets' values, in any order, since a value counts only if its source is later.
+//   - Who knows nothing is told nothing before all that stood when it asked is at hand: it could not tell what is over.
 //   - That an agent is there is no part of the record and leaves no event. A desk that was just started does not know yet who is away, and
 //     says so.
 package desk

@@ -68,21 +68,32 @@ func (x *Index) node(name string) *node {
 	return n
 }
 
+// Value is a value of a bucket.
+type Value struct {
+	// Source is the event that it comes from.
+	Source uint64
+	Record []byte
+}
+
 // TakeAssignment takes a value of an assignment, in any order.
-func (x *Index) TakeAssignment(source uint64, record []byte) error {
-	a, err := chain.Decode[chain.Assignment](record)
+func (x *Index) TakeAssignment(v Value) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.takeAssignment(v)
+}
+
+func (x *Index) takeAssignment(v Value) error {
+	a, err := chain.Decode[chain.Assignment](v.Record)
 	if err != nil {
 		return errors.Wrap(err, "an assignment")
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	n := x.node(a.Node)
 	n.reported = n.reported || a.Observed != nil
-	if source > n.told[a.Module].source {
-		n.told[a.Module] = told{source: source, record: record, told: a.Told}
+	if v.Source > n.told[a.Module].source {
+		n.told[a.Module] = told{source: v.Source, record: v.Record, told: a.Told}
 	}
-	if source > x.through {
-		x.through = source
+	if v.Source > x.through {
+		x.through = v.Source
 		close(x.passed)
 		x.passed = make(chan struct{})
 	}
@@ -90,31 +101,77 @@ func (x *Index) TakeAssignment(source uint64, record []byte) error {
 }
 
 // TakeNode takes a value of a node, in any order.
-func (x *Index) TakeNode(source uint64, record []byte) error {
-	r, err := chain.Decode[chain.Node](record)
+func (x *Index) TakeNode(v Value) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.takeNode(v)
+}
+
+func (x *Index) takeNode(v Value) error {
+	r, err := chain.Decode[chain.Node](v.Record)
 	if err != nil {
 		return errors.Wrap(err, "a node")
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if n := x.node(r.Node); source > n.source {
-		n.source, n.known, n.managedBy, n.retired, n.labels = source, true, r.ManagedBy, !r.Stands(), r.Labels
+	if n := x.node(r.Node); v.Source > n.source {
+		n.source, n.known, n.managedBy, n.retired, n.labels = v.Source, true, r.ManagedBy, !r.Stands(), r.Labels
 	}
 	return nil
 }
 
 // TakeModule takes a value of a module, in any order.
-func (x *Index) TakeModule(source uint64, record []byte) error {
-	r, err := chain.Decode[chain.Module](record)
+func (x *Index) TakeModule(v Value) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.takeModule(v)
+}
+
+func (x *Index) takeModule(v Value) error {
+	r, err := chain.Decode[chain.Module](v.Record)
 	if err != nil {
 		return errors.Wrap(err, "a module")
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if source > x.modules[r.Name].source {
-		x.modules[r.Name] = module{source: source, record: r}
+	if v.Source > x.modules[r.Name].source {
+		x.modules[r.Name] = module{source: v.Source, record: r}
 	}
 	return nil
+}
+
+// ReplaceAssignments forgets all assignments, and takes these: all that stand in another generation of the bucket, which may lack what was lost. It gives the
+// errors of those that can't be read, and takes the others.
+func (x *Index) ReplaceAssignments(values []Value) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, n := range x.nodes {
+		n.reported, n.told = false, map[string]told{}
+	}
+	x.through = 0
+	return takeAll(values, x.takeAssignment)
+}
+
+// ReplaceNodes is what ReplaceAssignments is, of nodes.
+func (x *Index) ReplaceNodes(values []Value) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for name, n := range x.nodes {
+		x.nodes[name] = &node{reported: n.reported, told: n.told}
+	}
+	return takeAll(values, x.takeNode)
+}
+
+// ReplaceModules is what ReplaceAssignments is, of modules.
+func (x *Index) ReplaceModules(values []Value) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	clear(x.modules)
+	return takeAll(values, x.takeModule)
+}
+
+func takeAll(values []Value, take func(Value) error) error {
+	var failure error
+	for _, v := range values {
+		failure = errors.CombineErrors(failure, take(v))
+	}
+	return failure
 }
 
 // Passed gives nil when the index has come to a value's source, and else what is closed as soon as it has come further.

@@ -25,7 +25,7 @@ func program() run.Program {
 			return run.Writer(ctx, nc, run.WriterConfig{
 				Streams:    s.Streams(),
 				Durability: dispatch.Durability{Fsync: s.Durability == "fsync", Replicas: s.Replicas},
-				Logger:     log, DiscardSnapshots: s.DiscardSnapshots, Accept: accept, Monitor: m,
+				Logger:     log, SnapshotEvery: s.SnapshotEvery, DiscardSnapshots: s.DiscardSnapshots, Accept: accept, Monitor: m,
 			})
 		},
 	}

@@ -26,8 +26,7 @@ type Config struct {
 	// Snapshots keeps what the fold of the stream gave, so that a start need not read all of it. Nil means that every start
 	// does. With it, the models of NewModel MUST be [Restorable], and NewModel may be called from any goroutine.
 	Snapshots Snapshots
-	// SnapshotEvery is how many events may come after a base before the next is made. Zero means 100,000: one or two seconds
-	// of reading.
+	// SnapshotEvery is how many events may come after a base before the next is made. Zero means DefaultSnapshotEvery.
 	SnapshotEvery int
 	// Actor is the opaque id the writer's own events carry.
 	Actor string
@@ -46,6 +45,9 @@ type Config struct {
 	Logger *slog.Logger
 }
 
+// DefaultSnapshotEvery takes a start one or two seconds to read.
+const DefaultSnapshotEvery = 100_000
+
 func (c Config) validate() (Config, error) {
 	switch {
 	case c.Store == nil, c.Registry == nil, c.NewModel == nil, c.Start == nil, c.Now == nil, c.NewID == nil:
@@ -56,7 +58,7 @@ func (c Config) validate() (Config, error) {
 		return c, errors.Newf("writer: a %T can't be restored from Snapshots", c.NewModel())
 	}
 	if c.SnapshotEvery == 0 {
-		c.SnapshotEvery = 100_000
+		c.SnapshotEvery = DefaultSnapshotEvery
 	}
 	if c.QueueLimit == 0 {
 		c.QueueLimit = 8192

@@ -260,7 +260,7 @@ func (r *rig) startParts(ctx context.Context) error {
 		return r.add(name, program, words, slices.Concat(settings, []string{"--server", url}, more), env)
 	}
 	for i, name := range schedule.Writers() {
-		w, err := part(name, "writer", []string{wordWriter, wordContra})
+		w, err := part(name, "writer", []string{wordWriter, wordContra}, "--snapshot-every", fmt.Sprint(snapshotEvery))
 		if err != nil {
 			return err
 		}
@@ -291,6 +291,9 @@ func (r *rig) startParts(ctx context.Context) error {
 	}
 	return r.await(ctx, "the projector", readyPatience, func() bool { _, ok := p.saidSince(wordProjector, time.Time{}); return ok })
 }
+
+// snapshotEvery lets writers make snapshots within a run, so that they start from them, and are struck while they do.
+const snapshotEvery = 500
 
 func (r *rig) auditFile() string           { return filepath.Join(r.dir, "audit", "audit.db") }
 func (r *rig) clockOf(name string) string  { return filepath.Join(r.dir, name+".clock") }

@@ -394,13 +394,11 @@ func (s *striker) damage(ctx context.Context, f schedule.Fault) (bool, error) {
 	}
 	r := s.rig
 	p := r.processes[f.Target]
-	if f.Harm == schedule.HarmAgentForgotten {
-		// An agent without its memory goes by its bucket. One that is being folded anew tells of what was; that is a known limit.
-		if ok, _ := s.copiesCaughtUp(ctx); !ok || s.caughtUp(ctx, witnessPatience) != nil {
-			return false, nil
-		}
+	how := syscall.SIGKILL
+	if f.Harm == schedule.HarmIndex {
+		how = syscall.SIGTERM // a server writes its index when it is told to end
 	}
-	p.down(syscall.SIGKILL)
+	p.down(how)
 	defer p.start(nil)
 	switch f.Harm {
 	case schedule.HarmAudit:

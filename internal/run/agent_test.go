@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -244,6 +245,36 @@ func TestAwayForSeveralChanges(t *testing.T) {
 	converged(t, nodes, "n4")
 	if got := n4.world.Applies("web"); n4.world.Runs("web") != "r4" || len(got) != 2 || got[1] != last {
 		t.Errorf("it runs %s, having applied %v; want r4 by event %d, and nothing between", n4.world.Runs("web"), got, last)
+	}
+}
+
+// TestForgetfulAgentWaits: an agent that knows nothing can't tell what is over from what stands, so and is told nothing while the view is behind.
+func TestForgetfulAgentWaits(t *testing.T) {
+	t.Parallel()
+	c := startOn(t, t.TempDir(), "127.0.0.1:0", "n1")
+	first := c.send(t, commands.RegisterNode{Node: "n1"}, registerModule("web"), commands.Assign{Node: "n1", Module: "web", Reference: pkg("web", "1")})
+	n1, nodes := newSimulated(t, c, "n1"), c.nodes(t)
+	n1.start()
+	converged(t, nodes, "n1")
+	n1.end()
+	c.send(t, commands.PauseProjection{View: topology.BucketAssignments, Reason: "stay behind"})
+	last := c.send(t, commands.Assign{Node: "n1", Module: "web", Reference: pkg("web", "2")})
+	n1.state = filepath.Join(t.TempDir(), "state")
+	n1.start()
+	conn := n1.connect()
+	defer conn.Close()
+	_, err := agent.NewBusDesk(conn.RequestMsgWithContext).CheckIn(t.Context(), agent.CheckIn{Node: "n1", Run: "another", Every: quickly})
+	if !errors.Is(err, agent.ErrNoDesk) || !strings.Contains(err.Error(), "what node n1 is told is not known to its end yet") {
+		t.Errorf("an agent that knows nothing is answered with %v", err)
+	}
+	known, err := agent.NewBusDesk(conn.RequestMsgWithContext).CheckIn(t.Context(), agent.CheckIn{Node: "n1", Run: "another", Every: quickly, Status: agent.Status{Edition: "some"}})
+	if err != nil || len(known.Told) != 1 || known.Told[0].Source != first {
+		t.Errorf("an agent that knows something is answered with %+v, %v", known, err)
+	}
+	c.send(t, commands.ResumeProjection{View: topology.BucketAssignments, Reason: "enough"})
+	eventually(t, "it runs what it was told last", func() bool { return n1.world.Runs("web") == "2" })
+	if got := n1.world.Applies("web"); !slices.Equal(got, []uint64{first, last}) {
+		t.Errorf("it has applied %v, want %v", got, []uint64{first, last})
 	}
 }
 

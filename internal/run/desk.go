@@ -1,8 +1,10 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -16,36 +18,80 @@ import (
 )
 
 // serveDesk answers agents, from when it has read what they are told until the context ends.
-func serveDesk(ctx context.Context, nc *nats.Conn, generations *natskv.Generations, watch *projectorWatch, events es.Store, now func() time.Time, log *slog.Logger, serves func()) error {
+func serveDesk(ctx context.Context, nc *nats.Conn, generations *natskv.Generations, runner *project.Runner, watch *projectorWatch, events es.Store, now func() time.Time, log *slog.Logger, serves func()) error {
 	views, err := natskv.OpenKeyValue(ctx, nc, topology.BucketViews)
 	if err != nil {
 		return stoppedBy(ctx, err)
 	}
 	index := desk.NewIndex()
 	tasks := map[string]func(context.Context) error{}
-	var read []chan struct{}
-	for view, take := range map[string]func(uint64, []byte) error{
-		topology.BucketAssignments: index.TakeAssignment, topology.BucketNodes: index.TakeNode, topology.BucketModules: index.TakeModule,
+	var all followedViews
+	for _, f := range []*followed{
+		{view: topology.BucketAssignments, take: index.TakeAssignment, replace: index.ReplaceAssignments},
+		{view: topology.BucketNodes, take: index.TakeNode, replace: index.ReplaceNodes},
+		{view: topology.BucketModules, take: index.TakeModule, replace: index.ReplaceModules},
 	} {
-		f := &followed{nc: nc, generations: generations, views: views, view: view, take: take, read: make(chan struct{}), log: log}
-		read = append(read, f.read)
-		tasks[view] = f.run
+		f.nc, f.generations, f.views, f.log, f.moved = nc, generations, views, log, make(chan struct{})
+		all = append(all, f)
+		tasks[f.view] = f.run
 	}
 	tasks[""] = func(ctx context.Context) error {
-		for _, whole := range read {
-			select {
-			case <-whole:
-			case <-ctx.Done():
+		for _, f := range all {
+			if f.await(ctx, func(followedPlace) bool { return true }) != nil {
 				return nil
 			}
 		}
 		d := desk.Desk{Index: index, Presence: desk.NewPresence(now)}
-		service, err := desk.Serve(ctx, desk.Config{Conn: nc, Desk: d, Version: Version(), Trace: watch.traceOf(events), Logger: log})
+		current := func(ctx context.Context) error { return all.current(ctx, runner, events) }
+		service, err := desk.Serve(ctx, desk.Config{Conn: nc, Desk: d, Current: current, Version: Version(), Trace: watch.traceOf(events), Logger: log})
 		watch.desk.Store(&d)
 		return untilStopped(ctx, service, err, serves)
 	}
 	return Together(ctx, tasks)
 }
+
+// followedViews are the views that agents are told of.
+type followedViews []*followed
+
+// current returns when all that stood when it was called was read. It gives errors marked [project.ErrStopped] and [es.ErrUnavailable], and the context's.
+func (all followedViews) current(ctx context.Context, runner *project.Runner, events es.Store) error {
+	tail, err := events.Tail(ctx)
+	if err != nil {
+		return err
+	}
+	for _, f := range all {
+		if err := f.awaitPassed(ctx, runner, tail); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitPassed returns when what an event has led to was read. It gives what current does.
+func (f *followed) awaitPassed(ctx context.Context, runner *project.Runner, event uint64) error {
+	for {
+		passed, err := runner.Wait(ctx, event, f.view)
+		if err != nil {
+			return err
+		}
+		at, same := passed[f.view], false
+		err = f.await(ctx, func(p followedPlace) bool {
+			same = p.bucket == cmp.Or(at.Bucket, f.view)
+			return !same || p.revision >= at.Revision
+		})
+		if err != nil || same {
+			return err
+		}
+		// One of the two has moved to another generation, and the other will.
+		select {
+		case <-time.After(moveLook):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// moveLook is how often it is looked whether both read the same generation.
+const moveLook = 20 * time.Millisecond
 
 // followed is a view that is read as it is written, whichever generation of its bucket that is in.
 type followed struct {
@@ -53,14 +99,49 @@ type followed struct {
 	generations *natskv.Generations
 	views       *natskv.KeyValue
 	view        string
-	take        func(source uint64, value []byte) error
-	// read is closed when all that stands was read once.
-	read chan struct{}
-	log  *slog.Logger
+	take        func(desk.Value) error
+	// replace takes all that stands in a generation, in the place of what was taken before.
+	replace func([]desk.Value) error
+	log     *slog.Logger
+
+	mu    sync.Mutex
+	place *followedPlace
+	moved chan struct{} // closed, and made anew, when the place is another one
+}
+
+// followedPlace is how far a view was read: a bucket, and a revision of it.
+type followedPlace struct {
+	bucket   string
+	revision uint64
+}
+
+// move notes how far the view was read.
+func (f *followed) move(to followedPlace) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.place = &to
+	close(f.moved)
+	f.moved = make(chan struct{})
+}
+
+// await returns when all that stood in a bucket was read once, and the place is one that is waited for. It gives the context's errors.
+func (f *followed) await(ctx context.Context, is func(followedPlace) bool) error {
+	for {
+		f.mu.Lock()
+		place, moved := f.place, f.moved
+		f.mu.Unlock()
+		if place != nil && is(*place) {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return errors.Wrapf(ctx.Err(), "read %s", f.view)
+		}
+	}
 }
 
 func (f *followed) run(ctx context.Context) error {
-	whole := f.read
 	for ctx.Err() == nil {
 		p, err := f.generations.Pointer(ctx, f.view)
 		if err != nil {
@@ -73,12 +154,7 @@ func (f *followed) run(ctx context.Context) error {
 			f.awaitMove(reading, p)
 			leave()
 		}()
-		err = f.generation(reading, p.Bucket, func() {
-			if whole != nil {
-				close(whole)
-				whole = nil
-			}
-		})
+		err = f.generation(reading, p.Bucket)
 		ended := reading.Err() != nil
 		leave()
 		<-moved
@@ -110,8 +186,8 @@ func (f *followed) awaitMove(ctx context.Context, at project.Pointer) {
 	}
 }
 
-// generation reads all that stands in a bucket, says so, and goes on with what comes.
-func (f *followed) generation(ctx context.Context, bucket string, whole func()) error {
+// generation reads all that stands in a bucket, and goes on with what comes.
+func (f *followed) generation(ctx context.Context, bucket string) error {
 	b, err := natskv.Open(ctx, f.nc, bucket)
 	if err != nil {
 		return err
@@ -120,33 +196,42 @@ func (f *followed) generation(ctx context.Context, bucket string, whole func()) 
 	if err != nil {
 		return err
 	}
+	var standing []desk.Value
 	for e, err := range b.Entries(ctx) {
-		if err := f.entry(e, err); err != nil {
+		switch ok, err := f.readable(e, err); {
+		case err != nil:
 			return err
+		case ok:
+			standing = append(standing, desk.Value{Source: e.Meta.Source.Sequence, Record: e.Value})
 		}
 	}
-	whole()
+	f.passOver(bucket, f.replace(standing))
+	f.move(followedPlace{bucket, state.Last})
 	for e, err := range b.Follow(ctx, state.Last) {
-		if err := f.entry(e, err); err != nil {
+		ok, err := f.readable(e, err)
+		if err != nil {
 			return err
 		}
+		if ok {
+			f.passOver(bucket, f.take(desk.Value{Source: e.Meta.Source.Sequence, Record: e.Value}))
+		}
+		f.move(followedPlace{bucket, e.Revision})
 	}
 	return ctx.Err()
 }
 
-// entry takes a value. One that can't be read is passed over: of it agents are told nothing, and it is for the views to be mended.
-func (f *followed) entry(e project.Entry, err error) error {
-	switch {
-	case errors.Is(err, project.ErrForeign):
-	case err != nil:
-		return err
-	case project.IsParkedKey(e.Key):
-		return nil
-	default:
-		err = f.take(e.Meta.Source.Sequence, e.Value)
+// readable says whether an entry is a value that agents may be told of. What no projector wrote is passed over.
+func (f *followed) readable(e project.Entry, err error) (bool, error) {
+	if errors.Is(err, project.ErrForeign) {
+		f.passOver(f.view, errors.Wrapf(err, "key %s, revision %d", e.Key, e.Revision))
+		return false, nil
 	}
+	return err == nil && !project.IsParkedKey(e.Key), err
+}
+
+// passOver says that there are values that can't be read: of them agents are told nothing, and it is for the views to be mended.
+func (f *followed) passOver(bucket string, err error) {
 	if err != nil {
-		f.log.Error("agents are not told of a value that can't be read", "bucket", f.view, "key", e.Key, "revision", e.Revision, "error", err)
+		f.log.Error("agents are not told of a value that can't be read", "bucket", bucket, "error", err)
 	}
-	return nil
 }

@@ -135,7 +135,7 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 			return serveDepot(ctx, nc, store, runner, c.Now, log.With("component", "depot"), serves)
 		},
 		"nodes service": func(ctx context.Context, serves func()) error {
-			return serveDesk(ctx, nc, generations, watch, store, time.Now, log.With("component", "desk"), serves)
+			return serveDesk(ctx, nc, generations, runner, watch, store, time.Now, log.With("component", "desk"), serves)
 		},
 		"query service": func(ctx context.Context, serves func()) error { return serveQueries(ctx, nc, queries, serves) },
 	}

@@ -19,6 +19,7 @@ import (
 
 	"catenary/audit/proof"
 	"catenary/commands"
+	"catenary/es/dispatch"
 	"catenary/internal/natsconn"
 	"catenary/internal/topology"
 	"catenary/rollout"
@@ -61,6 +62,8 @@ type Settings struct {
 	Audit string `koanf:"audit"`
 	// DiscardSnapshots makes a writer read the whole event stream.
 	DiscardSnapshots bool `koanf:"discard-snapshots"`
+	// SnapshotEvery is how many events a writer lets come before it makes the next snapshot.
+	SnapshotEvery int `koanf:"snapshot-every"`
 	// CheckpointKey is the file with the keys that checkpoints are signed with; empty signs none. Chain is the name that the first key
 	// bears. NewCheckpointKey says why keys sign that have not before; empty lets none. CheckpointEvery and CheckpointEvents say when one is due.
 	CheckpointKey    string        `koanf:"checkpoint-key"`
@@ -98,6 +101,7 @@ func flags(program string) *pflag.FlagSet {
 	f.Int64("bucket-bytes", topology.DefaultBucketBytes, "limit of each bucket")
 	f.String("audit", "", "`file` in which a projector keeps the audit store, which answers questions about the past (default none)")
 	f.Bool("discard-snapshots", false, "read the whole event stream at this start (writer only)")
+	f.Int("snapshot-every", dispatch.DefaultSnapshotEvery, "writer: `events` between two snapshots, which are what a start has to read at most")
 	f.String("checkpoint-key", "", "projector: `file` with the keys that checkpoints are signed with, made at the first start; without one none are signed")
 	f.String("new-checkpoint-key", "", "projector: the `reason` why the key is lost for good: a new one signs, and a checkpoint says so")
 	f.String("chain", "", "projector: `name` of the chain, for a new key (default one by chance)")
@@ -193,6 +197,8 @@ func (s Settings) validate() error {
 		return fail("replicas is %d: it is 1, 3 or 5", s.Replicas)
 	case s.EventStoreBytes <= 0, s.BucketBytes <= 0:
 		return fail("event-store-bytes is %d and bucket-bytes is %d: both must be above zero", s.EventStoreBytes, s.BucketBytes)
+	case s.SnapshotEvery <= 0:
+		return fail("snapshot-every is %d: it must be above zero", s.SnapshotEvery)
 	case s.CheckpointEvery <= 0, s.CheckpointEvents == 0:
 		return fail("checkpoint-every is %s and checkpoint-events is %d: both must be above zero", s.CheckpointEvery, s.CheckpointEvents)
 	}

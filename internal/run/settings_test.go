@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"catenary/audit/proof"
+	"catenary/es/dispatch"
 	"catenary/internal/topology"
 	"catenary/rollout"
 )
@@ -35,7 +36,7 @@ func TestSettingsOrigins(t *testing.T) {
 	want := Settings{
 		Config: file, Server: "nats://flag:1", LogLevel: "error", Durability: "fsync", Replicas: 3,
 		EventStoreBytes: topology.DefaultEventStoreBytes, BucketBytes: 2000, CheckpointEvery: proof.DefaultEvery, CheckpointEvents: proof.DefaultEvents,
-		LeaseTTL: rollout.DefaultTTL,
+		SnapshotEvery: dispatch.DefaultSnapshotEvery, LeaseTTL: rollout.DefaultTTL,
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("settings (-want +found):\n%s", diff)
@@ -65,6 +66,7 @@ func TestSettingsRefused(t *testing.T) {
 		{"durability", []string{"--durability", "none"}, "fsync or interval"},
 		{"replicas", []string{"--replicas", "2"}, "1, 3 or 5"},
 		{"a limit", []string{"--bucket-bytes", "0"}, "bucket-bytes"},
+		{"snapshots", []string{"--snapshot-every", "0"}, "snapshot-every"},
 		{"a span", []string{"--checkpoint-every", "0s"}, "checkpoint-every"},
 		{"a loss without a number", []string{"--accept-reason", "the disk is gone"}, "accept-truncated-at"},
 		{"a loss without a reason", []string{"--accept-truncated-at", "50"}, "accept-reason"},

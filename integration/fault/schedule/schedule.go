@@ -322,8 +322,11 @@ func (d *draw) point() Fault {
 func (d *draw) damage() Fault {
 	f := Fault{Kind: Damage, Target: Projector, Harm: HarmAudit, How: d.of([]string{Flip, Cutoff, Delete, Old})}
 	if d.shape.Servers > 1 {
-		if d.IntN(2) == 0 {
+		switch d.IntN(4) {
+		case 0, 1:
 			f.Target, f.Harm, f.How = d.of(Servers(d.shape.Servers)), HarmServer, d.of([]string{Flip, Delete})
+		case 2:
+			f.Target, f.Harm, f.How = d.of(Agents()), HarmAgentForgotten, Delete
 		}
 		return f
 	}
