@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -186,6 +187,49 @@ func TestAgentKilled(t *testing.T) {
 			t.Errorf("instruction %d is reported as applied %d times", source, times)
 		}
 	}
+}
+
+// TestAgentKilledAtWork kills an agent while its command is at work, which then would come to its end after what the node is told next.
+func TestAgentKilledAtWork(t *testing.T) {
+	t.Parallel()
+	c := on(t, shared)
+	c.node("busy-agent")
+	c.module("busy-app")
+	dir := t.TempDir()
+	a := newAgentIn(t, c, "busy-agent", dir, filepath.Join(dir, "agent.yaml"))
+	const apply = `if [ ! -e began ]; then echo $$ >began.new; mv began.new began; while [ ! -e go-on ]; do sleep 0.1; done; fi; echo "$CATENARY_VERSION" >runs`
+	text := fmt.Sprintf("node: busy-agent\nstate: %s/state\nevery: 200ms\nobserve: 1s\ndrivers:\n  - kind: exec\n    name: script\n    dir: %s\n    apply: [sh, -c, %q]\n    observe: [sh, -c, \"test ! -e runs || cat runs\"]\n", dir, dir, apply)
+	if err := os.WriteFile(a.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.start()
+	c.must(0, "assign", "busy-agent", "busy-app", "--package", "busy-app@1", "--wait=false")
+	var pid string
+	c.until("the command to be at work", func() bool {
+		text, err := os.ReadFile(filepath.Join(dir, "began"))
+		pid = strings.TrimSpace(string(text))
+		return err == nil
+	})
+	a.kill()
+	if _, err := os.Stat(filepath.Join("/proc", pid)); err != nil {
+		t.Fatalf("the command went with its agent: %v", err)
+	}
+	c.must(0, "assign", "busy-agent", "busy-app", "--package", "busy-app@2", "--wait=false")
+	a.start()
+	c.must(0, "node", "wait-converged", "busy-agent", "--timeout", "60s")
+	if text, err := os.ReadFile(filepath.Join("/proc", pid, "cmdline")); err == nil && len(text) > 0 {
+		t.Errorf("the command of before runs on beside what was told later")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go-on"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "runs")); err != nil || string(text) != "2\n" {
+		t.Errorf("it runs %q, %v", text, err)
+	}
+	if !strings.Contains(a.talk.String(), "had left at work were ended") {
+		t.Errorf("nothing is said of it:\n%s", a.talk)
+	}
+	a.stop()
 }
 
 // TestAgentOverABusThatGoesAway restarts the server under an agent, and starts one before there is a server: nobody has to help.

@@ -57,6 +57,8 @@ type Command struct {
 	Output io.Writer
 	// Stdout takes what it says on standard output instead, where it is not nil.
 	Stdout io.Writer
+	// Running notes that it runs.
+	Running Running
 	// Grace is how long it may use to end when its context has ended. Zero means five seconds.
 	Grace time.Duration
 }
@@ -82,8 +84,16 @@ func Run(ctx context.Context, c Command) error {
 	if c.Output == nil {
 		c.Output = io.Discard
 	}
+	name, over, err := c.Running.begin()
+	if err != nil {
+		return errors.Mark(err, ErrNotStarted)
+	}
+	return errors.CombineErrors(run(ctx, c, name), over())
+}
+
+func run(ctx context.Context, c Command, name string) error {
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
-	cmd.Dir, cmd.Env = c.Dir, append(os.Environ(), c.Env...)
+	cmd.Dir, cmd.Env = c.Dir, append(append(os.Environ(), c.Env...), name)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(c.Stdin), c.Output, c.Output
 	if c.Stdout != nil {
 		cmd.Stdout = c.Stdout

@@ -17,7 +17,12 @@ import (
 	"catenary/agent/process"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(envLeaver); dir != "" {
+		leave(dir)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const patience = 30 * time.Second
 

@@ -316,7 +316,8 @@ func (r *rig) addAgent(name, node string) error {
 		}
 	}
 	shell := func(script string) string { return fmt.Sprintf("[sh, -c, %q]", script) }
-	const note = `echo "$CATENARY_SOURCE" >> "$CATENARY_MODULE.done" && `
+	// It takes a while, so that agents are killed while it is at work.
+	const note = `echo "$CATENARY_SOURCE" >> "$CATENARY_MODULE.done" && sleep 0.05 && `
 	text := fmt.Sprintf("node: %s\nstate: %s\nserver: %q\nevery: 300ms\nobserve: 2s\ndrivers:\n  - kind: exec\n    name: script\n    dir: %s\n    apply: %s\n    remove: %s\n    observe: %s\n",
 		node, r.stateOf(name), url, apps,
 		shell(note+`printf %s "$CATENARY_VERSION" > "$CATENARY_MODULE.new" && mv "$CATENARY_MODULE.new" "$CATENARY_MODULE.runs"`),

@@ -11,6 +11,7 @@ import (
 
 	"catenary/agent"
 	"catenary/agent/driver"
+	"catenary/agent/driver/exec"
 	"catenary/es"
 	"catenary/es/dispatch"
 	"catenary/es/natskv"
@@ -59,6 +60,9 @@ func Agent(ctx context.Context, conn *natsconn.Conn, c AgentConfig) error {
 	if err != nil {
 		return err
 	}
+	if err := endLeft(ctx, c); err != nil {
+		return errors.CombineErrors(err, outbox.Close())
+	}
 	hints, unhear, err := hearTold(conn.Conn, c.Node)
 	if err != nil {
 		return errors.CombineErrors(err, outbox.Close())
@@ -83,6 +87,15 @@ func Agent(ctx context.Context, conn *natsconn.Conn, c AgentConfig) error {
 		})
 	}
 	return errors.CombineErrors(err, outbox.Close())
+}
+
+// endLeft ends what an agent that was killed has left at work: it would go on beside what is done now, and might end after it.
+func endLeft(ctx context.Context, c AgentConfig) error {
+	ended, err := exec.Running(c.State).EndLeft(ctx)
+	if ended > 0 {
+		c.Logger.Warn("commands that a former run of this agent had left at work were ended", "processes", ended)
+	}
+	return stoppedBy(ctx, err)
 }
 
 // hearTold gives the sources of what is told to a node, as the server republishes it. What is not taken in time is no loss: the latest is

@@ -228,7 +228,7 @@ func (s *AgentSettings) driver(node yaml.Node, source dir.Source) (driver.Driver
 		if err != nil {
 			return nil, err
 		}
-		return exec.New(c, filepath.Join(s.State, "outputs"), Version())
+		return exec.New(c, s.State, Version())
 	case dir.Kind:
 		c, err := configOf[dir.Config](text)
 		if err != nil {

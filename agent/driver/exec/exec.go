@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"io"
+	"path/filepath"
 
 	"github.com/cockroachdb/errors"
 
@@ -40,6 +41,7 @@ type Driver struct {
 	config   Config
 	describe events.Driver
 	outputs  outputs
+	running  process.Running
 }
 
 var (
@@ -47,9 +49,12 @@ var (
 	_ driver.Located = (*Driver)(nil)
 )
 
-// New returns a driver; dir is where it keeps what its commands hand on, and version is the program's. It gives errors for a configuration
-// that can't work.
-func New(c Config, dir, version string) (*Driver, error) {
+// Running is where, in an agent's state directory, it is noted which commands of drivers of this kind run.
+func Running(state string) process.Running { return process.Running(filepath.Join(state, "running")) }
+
+// New returns a driver; state is the agent's directory, where it keeps what its commands hand on and which of them run, and version is the program's. It gives
+// errors for a configuration that can't work.
+func New(c Config, state, version string) (*Driver, error) {
 	if c.Name == "" || len(c.Apply) == 0 {
 		return nil, errors.New("an exec driver needs a name and the command apply")
 	}
@@ -57,7 +62,7 @@ func New(c Config, dir, version string) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Driver{config: c, describe: events.Driver{Name: c.Name, Version: version, Configuration: digest}, outputs: outputs(dir)}, nil
+	return &Driver{config: c, describe: events.Driver{Name: c.Name, Version: version, Configuration: digest}, outputs: outputs(filepath.Join(state, "outputs")), running: Running(state)}, nil
 }
 
 // Describe implements [driver.Driver].
@@ -131,7 +136,7 @@ func (d *Driver) Remove(ctx context.Context, t driver.Task) error {
 
 func (d *Driver) run(ctx context.Context, action string, args []string, t driver.Task, stdout io.Writer, more ...string) error {
 	return process.Run(ctx, process.Command{
-		Args: args, Dir: d.config.Dir, Stdin: t.Record, Output: t.Say(), Stdout: stdout,
+		Args: args, Dir: d.config.Dir, Stdin: t.Record, Output: t.Say(), Stdout: stdout, Running: d.running,
 		Env: append(driver.Environment(action, t), more...),
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -65,7 +66,7 @@ func TestSuite(t *testing.T) {
 func TestWhatACommandIsTold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	d := open(t, exec.Config{Name: "look", Apply: shell(`env | grep ^CATENARY_ | grep -vE 'OUTPUTS|DATA' | sort; cat`), Dir: dir})
+	d := open(t, exec.Config{Name: "look", Apply: shell(`env | grep ^CATENARY_ | grep -vE 'OUTPUTS|DATA|COMMAND' | sort; cat`), Dir: dir})
 	record := `{"node":"n1","provisioning":{ "a": 1.0 }}`
 	var said strings.Builder
 	_, err := d.Apply(t.Context(), driver.Task{
@@ -166,8 +167,10 @@ func TestOutputsOutliveTheProcess(t *testing.T) {
 	if err := again().Remove(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := os.ReadDir(state); err != nil || len(left) > 0 {
-		t.Errorf("left are %v, %v", left, err)
+	for _, name := range []string{"outputs", "running"} {
+		if left, err := os.ReadDir(filepath.Join(state, name)); err != nil || len(left) > 0 {
+			t.Errorf("left in %s are %v, %v", name, left, err)
+		}
 	}
 }
 
