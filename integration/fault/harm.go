@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/cockroachdb/errors"
 
@@ -51,29 +52,33 @@ func harmStream(random *rand.Rand, dir, how string) (bool, error) {
 	return harmFile(random, largest, how)
 }
 
-// copyTree replaces a directory, or a file, by a copy of another. What is not there leaves nothing.
+// copyTree replaces a directory, or a file, by a copy of another. What is not there, or goes while it is copied, leaves nothing.
 func copyTree(from, to string) error {
 	if err := os.RemoveAll(to); err != nil {
 		return errors.Wrap(err, "replace files")
 	}
-	info, err := os.Stat(from)
+	err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return unlessGone(err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return unlessGone(err)
+		}
+		copied := filepath.Join(to, strings.TrimPrefix(path, from))
+		if err := os.MkdirAll(filepath.Dir(copied), 0o700); err != nil {
+			return err
+		}
+		return os.WriteFile(copied, text, 0o600)
+	})
+	return errors.Wrap(err, "copy files")
+}
+
+func unlessGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err == nil && info.IsDir() {
-		return errors.Wrap(os.CopyFS(to, os.DirFS(from)), "copy files")
-	}
-	var text []byte
-	if err == nil {
-		text, err = os.ReadFile(from)
-	}
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(to), 0o700)
-	}
-	if err == nil {
-		err = os.WriteFile(to, text, 0o600)
-	}
-	return errors.Wrap(err, "copy a file")
+	return err
 }
 
 // keepYesterday keeps files as they are now.

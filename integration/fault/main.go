@@ -148,11 +148,16 @@ func (r *runner) hunt(ctx context.Context, o options) (int, error) {
 		return 0, errors.Newf("not all of %s are kinds of faults and harms", o.only)
 	}
 	r.sayf("from seed %d on: %d faults in %s", seed, o.faults, o.span)
-	found, runs := 0, 0
+	found, runs, undone := 0, 0, 0
 	for end := time.Now().Add(o.length); time.Now().Before(end) && ctx.Err() == nil; seed++ {
 		violations, err := r.seed(ctx, schedule.Of(seed, shapeOf(seed, o)), "")
 		if err != nil {
-			return found, err
+			// One that can't be done says nothing of the chain. A long hunt goes on, unless none can be.
+			if undone++; single || undone > runs || ctx.Err() != nil {
+				return found, err
+			}
+			r.sayf("%v", err)
+			continue
 		}
 		runs++
 		if len(violations) > 0 {
@@ -163,5 +168,8 @@ func (r *runner) hunt(ctx context.Context, o options) (int, error) {
 		}
 	}
 	r.sayf("%d runs, %d have found something\n", runs, found)
+	if undone > 0 {
+		return found, errors.CombineErrors(r.total.table(r.out), errors.Newf("%d runs could not be done", undone))
+	}
 	return found, r.total.table(r.out)
 }
