@@ -33,7 +33,8 @@ type Verification struct {
 // Projectors may go on meanwhile: what counts is the stream's tail at the time of the call, and values of later events are
 // no differences, as long as the stream has those events. A bucket that is behind is waited for, as long as it moves.
 //
-// What it finds is in the report and no error. It gives errors marked [es.ErrUnavailable], and the context's.
+// What it finds is in the report and no error. It gives errors marked [es.ErrBrokenChain] where the stream lacks its end, so that it can't be read to there,
+// and [es.ErrUnavailable], and the context's.
 func Verify(ctx context.Context, v Verification) (Report, error) {
 	if v.Patience <= 0 {
 		v.Patience = DefaultPatience
@@ -72,6 +73,10 @@ func Verify(ctx context.Context, v Verification) (Report, error) {
 func verifyStream(ctx context.Context, v Verification, tail uint64, checks []*check, report *Report) error {
 	if tail == 0 {
 		return nil
+	}
+	// A read would wait for an end that is lost.
+	if _, err := es.HeadAt(ctx, v.Store, tail); errors.Is(err, es.ErrNotFound) {
+		return err
 	}
 	var head es.Head
 	for next, err := range es.Ahead(ctx, v.Registry, v.Store, head, aheadWorkers) {

@@ -1,11 +1,13 @@
 package project_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/errors"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -130,6 +132,28 @@ func TestVerifyFindsAStreamThatWasCutShort(t *testing.T) {
 				t.Errorf("last difference %+v", d)
 			}
 		})
+	}
+}
+
+// lostEnd is a store whose last event is lost: it is counted, and never comes.
+type lostEnd struct{ es.Store }
+
+func (s lostEnd) Tail(ctx context.Context) (uint64, error) {
+	tail, err := s.Store.Tail(ctx)
+	return tail + 1, err
+}
+
+// TestVerifyDoesNotWaitForALostEnd: whoever reads on for what is lost reads for ever.
+func TestVerifyDoesNotWaitForALostEnd(t *testing.T) {
+	t.Parallel()
+	b := &projecttest.Bucket{}
+	cfg := config(store(t, history(9)...), spec(newSums, b))
+	_, err := project.Verify(bounded(t), project.Verification{
+		Store: lostEnd{cfg.Store}, Registry: cfg.Registry, NewViews: func() []project.View { return []project.View{newSums()} },
+		Bucket: func(string) (project.Bucket, error) { return b, nil },
+	})
+	if !errors.Is(err, es.ErrBrokenChain) || !strings.Contains(err.Error(), "event 10 is missing") {
+		t.Errorf("it gives %v", err)
 	}
 }
 
