@@ -89,6 +89,20 @@ func recorded(t *testing.T, events int) *record {
 		_, err := kv.Put(ctx, name+"-id", []byte(`{"name":"`+name+`"}`))
 		must(err)
 	}
+	for _, c := range []jetstream.StreamConfig{topology.Inbox(options()), topology.Parked(options())} {
+		_, err := r.js.CreateStream(ctx, c)
+		must(err)
+	}
+	for _, subject := range []string{"inbox.node.n1", "inbox.node.n2", "parked.one", "inbox.node.n1"} {
+		m := nats.NewMsg(subject)
+		m.Header["Cat-Command"], m.Data = []string{"id of " + subject}, []byte{0, 1, 0xff}
+		_, err := r.js.PublishMsg(ctx, m)
+		must(err)
+	}
+	// One that is done leaves a hole.
+	inbox, err := r.js.Stream(ctx, topology.InboxStream)
+	must(err)
+	must(inbox.DeleteMsg(ctx, 2))
 	r.ledger, err = backup.NewLedger(r.nc, r.store)
 	must(err)
 	return r
@@ -213,6 +227,9 @@ func TestThereAndBack(t *testing.T) {
 	}
 	if diff := cmp.Diff(collect(t, r.ledger.Actors(t.Context())), collect(t, ledger.Actors(t.Context()))); diff != "" {
 		t.Errorf("the actors differ (-taken +restored):\n%s", diff)
+	}
+	if diff := cmp.Diff(collect(t, r.ledger.Waiting(t.Context())), collect(t, ledger.Waiting(t.Context()))); diff != "" || len(collect(t, ledger.Waiting(t.Context()))) != 4 {
+		t.Errorf("the commands that wait differ (-taken +restored), or are not two beside one that is parked, told twice:\n%s", diff)
 	}
 	// A store with something in it is left as it is.
 	if err := restore(t, nc, dir); !errors.Is(err, backup.ErrNotEmpty) {
@@ -396,6 +413,7 @@ func TestDamagedBackups(t *testing.T) {
 		"a bit of the events":      change(events, flip),
 		"a bit of the checkpoints": change("checkpoints.ndjson.zst", flip),
 		"a bit of the actors":      change("actors.ndjson.zst", flip),
+		"a bit of the commands":    change("commands.ndjson.zst", flip),
 		"events cut short":         change(events, func(data []byte) []byte { return data[:len(data)-1] }),
 		"events with more":         change(events, func(data []byte) []byte { return append(data, data...) }),
 		"no events":                func(dir string) error { return os.Remove(filepath.Join(dir, events)) },
@@ -471,6 +489,13 @@ func TestARestoreThatWasInterrupted(t *testing.T) {
 	}
 	if diff := cmp.Diff(all(t, r.store)[:events], all(t, open(t, nc))); diff != "" {
 		t.Errorf("the events differ (-taken +restored):\n%s", diff)
+	}
+	ledger, err := backup.NewLedger(nc, open(t, nc))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if waiting := collect(t, ledger.Waiting(bounded(t))); len(waiting) != 4 {
+		t.Errorf("what waits was restored twice, or not at all: %+v", waiting)
 	}
 }
 

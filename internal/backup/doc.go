@@ -4,8 +4,8 @@
 // what is backed up, the client that writes it, and the restoring. It leaves to others: what an event says, the artifacts' own form
 // (agent/depot), and all that is derived from the events: buckets, tiles, snapshots and the audit store are folded again.
 //
-// A backup holds the event stream as it stood at one moment, the checkpoints signed until then, the directory of actors, and artifacts
-// where that was asked for. Everything is read through the ledger's own reader and written as lines of JSON, compressed: no version of the
+// A backup holds the event stream as it stood at one moment, the checkpoints signed until then, the commands that waited to be done, the directory of
+// actors, and artifacts where that was asked for. Everything is read through the ledger's own reader and written as lines of JSON, compressed: no version of the
 // server and no replica is needed to read it.
 //
 // Invariants:

@@ -35,6 +35,14 @@ type Actor struct {
 	Value []byte `json:"value"`
 }
 
+// Waiting is a message of a stream that holds commands which wait, as it is stored: for their turn in the inbox, or parked for a person.
+type Waiting struct {
+	Stream  string              `json:"stream"`
+	Subject string              `json:"subject"`
+	Header  map[string][]string `json:"header,omitempty"`
+	Body    []byte              `json:"body"`
+}
+
 // checkpoint is a signed checkpoint.
 type checkpoint struct {
 	Signed string `json:"signed"`

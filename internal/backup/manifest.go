@@ -33,8 +33,8 @@ const (
 	manifestFile = "manifest.json"
 	// unfinishedFile stands in the directory until then.
 	unfinishedFile = "UNFINISHED"
-	// form is the version of a backup's form.
-	form = 1
+	// form is the version of a backup's form. The first held no commands.
+	form = 2
 )
 
 // Kind says what a file of a backup holds.
@@ -45,6 +45,7 @@ const (
 	Events      Kind = "events"
 	Checkpoints Kind = "checkpoints"
 	Actors      Kind = "actors"
+	Commands    Kind = "commands"
 	Artifact    Kind = "artifact"
 )
 

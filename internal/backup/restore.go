@@ -43,7 +43,7 @@ type Target struct {
 }
 
 // Restore puts the record of a backup into an empty store, and reads it back: its events with their sequences, byte for byte, its checkpoints
-// and the directory of actors. The files MUST have been checked. A restore of the same backup that was interrupted is gone on with. It gives errors marked [ErrNotEmpty], [ErrDamaged], [es.ErrFull], [es.ErrUnavailable] or [es.ErrUnclear].
+// the directory of actors, and the commands that waited. The files MUST have been checked. A restore of the same backup that was interrupted is gone on with. It gives errors marked [ErrNotEmpty], [ErrDamaged], [es.ErrFull], [es.ErrUnavailable] or [es.ErrUnclear].
 func Restore(ctx context.Context, m Manifest, dir string, to Target) error {
 	if to.Progress == nil {
 		to.Progress = func(Progress) {}
@@ -63,7 +63,7 @@ func Restore(ctx context.Context, m Manifest, dir string, to Target) error {
 		return err
 	}
 	defer r.store.Close()
-	for _, step := range []func(context.Context) error{r.events, r.checkpoints, r.actors, r.verify, to.Artifacts, r.end} {
+	for _, step := range []func(context.Context) error{r.events, r.checkpoints, r.actors, r.commands, r.verify, to.Artifacts, r.end} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -112,7 +112,8 @@ func (r *restoring) begin(ctx context.Context) error {
 // checkEmpty makes sure that no stream of the account, which is the chain's alone, holds anything that what is restored does not fit to: values
 // and marks of views, commands that wait, receipts of what is lost. When a restore is gone on with, what it has stored is there.
 func (r *restoring) checkEmpty(ctx context.Context, resumed bool) error {
-	restored := []string{topology.EventStream, topology.CheckpointStream, topology.BucketStream(topology.BucketActors), topology.ObjectsStream(topology.ObjectsArtifacts)}
+	restored := []string{topology.EventStream, topology.CheckpointStream, topology.BucketStream(topology.BucketActors), topology.ObjectsStream(topology.ObjectsArtifacts),
+		topology.InboxStream, topology.ParkedStream}
 	list := r.js.ListStreams(ctx)
 	for info := range list.Info() {
 		if info.State.LastSeq == 0 || resumed && slices.Contains(restored, info.Config.Name) {
@@ -297,6 +298,35 @@ func (r *restoring) actors(ctx context.Context) error {
 		err := linesOf(r.dir, f, func(a Actor) error {
 			_, err := kv.Put(ctx, a.Key, a.Value)
 			return natsstore.AnswerError(errors.Wrapf(err, "restore actor %s", a.Key))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commands stores the commands that waited, behind those that are there from an earlier try.
+func (r *restoring) commands(ctx context.Context) error {
+	there, place := map[string]uint64{}, map[string]uint64{}
+	for _, want := range []jetstream.StreamConfig{topology.Inbox(r.Streams), topology.Parked(r.Streams)} {
+		stream, err := streams.Ensure(ctx, r.js, streams.Plan{Want: want, Keeps: "commands", Kind: natsstore.EnsureError})
+		if err != nil {
+			return err
+		}
+		there[want.Name] = stream.CachedInfo().State.LastSeq
+	}
+	for _, f := range r.manifest.files(Commands) {
+		err := linesOf(r.dir, f, func(w Waiting) error {
+			last, ok := there[w.Stream]
+			if !ok {
+				return errors.Mark(errors.Newf("%s in the backup: there is no stream %q for commands", f.Name, w.Stream), ErrDamaged)
+			}
+			if place[w.Stream]++; place[w.Stream] <= last {
+				return nil
+			}
+			_, err := r.js.PublishMsg(ctx, &nats.Msg{Subject: w.Subject, Header: w.Header, Data: w.Body})
+			return natsstore.AnswerError(errors.Wrapf(err, "restore a command that waits on %s", w.Subject))
 		})
 		if err != nil {
 			return err

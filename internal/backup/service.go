@@ -19,6 +19,7 @@ const (
 	askEvents      = "events"
 	askCheckpoints = "checkpoints"
 	askActors      = "actors"
+	askWaiting     = "waiting"
 )
 
 // Headers of a chunk of events.
@@ -69,6 +70,7 @@ func (l *Ledger) Endpoints() []parts.Endpoint {
 		}),
 		endpoint(askCheckpoints, func(ctx context.Context, r *parts.Request) error { return sendEach(ctx, r, l.Checkpoints) }),
 		endpoint(askActors, func(ctx context.Context, r *parts.Request) error { return sendEach(ctx, r, l.Actors) }),
+		endpoint(askWaiting, func(ctx context.Context, r *parts.Request) error { return sendEach(ctx, r, l.Waiting) }),
 	}
 }
 
@@ -145,4 +147,9 @@ func (c *Client) Checkpoints(ctx context.Context) iter.Seq2[string, error] {
 // Actors implements [Source].
 func (c *Client) Actors(ctx context.Context) iter.Seq2[Actor, error] {
 	return parts.Values[Actor](ctx, c.parts, subject(askActors), struct{}{})
+}
+
+// Waiting implements [Source].
+func (c *Client) Waiting(ctx context.Context) iter.Seq2[Waiting, error] {
+	return parts.Values[Waiting](ctx, c.parts, subject(askWaiting), struct{}{})
 }

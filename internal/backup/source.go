@@ -31,6 +31,8 @@ type Source interface {
 	Checkpoints(ctx context.Context) iter.Seq2[string, error]
 	// Actors gives the directory of actors.
 	Actors(ctx context.Context) iter.Seq2[Actor, error]
+	// Waiting gives the commands that wait: all that were taken to be kept before it was called, but those that are done.
+	Waiting(ctx context.Context) iter.Seq2[Waiting, error]
 }
 
 // Ledger is the source itself, over a connection in the ledger's account.
@@ -107,6 +109,43 @@ func (l *Ledger) Checkpoints(ctx context.Context) iter.Seq2[string, error] {
 				return
 			}
 		}
+	}
+}
+
+// Waiting implements [Source]. What is put from one stream into the other meanwhile is in one of them when that is read.
+func (l *Ledger) Waiting(ctx context.Context) iter.Seq2[Waiting, error] {
+	return func(yield func(Waiting, error) bool) {
+		for _, name := range []string{topology.ParkedStream, topology.InboxStream, topology.ParkedStream} {
+			for w, err := range l.messages(ctx, name) {
+				if !yield(w, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// messages gives what stands in a stream. It makes no consumer: a work queue has one only.
+func (l *Ledger) messages(ctx context.Context, name string) iter.Seq2[Waiting, error] {
+	return func(yield func(Waiting, error) bool) {
+		stream, err := l.js.Stream(ctx, name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return // no writer has run yet
+		}
+		for next := uint64(1); err == nil; {
+			var m *jetstream.RawStreamMsg
+			m, err = stream.GetMsg(ctx, next, jetstream.WithGetMsgSubject(">"))
+			if errors.Is(err, jetstream.ErrMsgNotFound) {
+				return
+			}
+			if err == nil {
+				next = m.Sequence + 1
+				if !yield(Waiting{Stream: name, Subject: m.Subject, Header: m.Header, Body: m.Data}, nil) {
+					return
+				}
+			}
+		}
+		yield(Waiting{}, natsstore.ReadError(errors.Wrapf(err, "read what waits in stream %s", name)))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"time"
@@ -113,8 +114,12 @@ func (t *taking) take(ctx context.Context) error {
 	if _, err := t.Source.Tail(ctx); err != nil {
 		return err
 	}
-	// What speaks of events comes before them, and what events speak of after them: so nothing in the backup is about what is not in it.
+	// What speaks of events comes before them, and what events speak of after them: so nothing in the backup is about what is not in it. Commands
+	// that wait come before them too: one that is done meanwhile is among the events, and what stands in both is done once.
 	if err := t.checkpoints(ctx); err != nil {
+		return err
+	}
+	if err := t.commands(ctx); err != nil {
 		return err
 	}
 	if err := t.events(ctx); err != nil {
@@ -286,17 +291,27 @@ func (t *taking) checkpoints(ctx context.Context) error {
 	})
 }
 
+func (t *taking) commands(ctx context.Context) error {
+	return listed(ctx, t, File{Name: "commands.ndjson.zst", Kind: Commands}, func(ctx context.Context, add func(Waiting) error) error {
+		return each(t.Source.Waiting(ctx), add)
+	})
+}
+
+func each[T any](values iter.Seq2[T, error], add func(T) error) error {
+	for v, err := range values {
+		if err == nil {
+			err = add(v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (t *taking) actors(ctx context.Context) error {
 	return listed(ctx, t, File{Name: "actors.ndjson.zst", Kind: Actors}, func(ctx context.Context, add func(Actor) error) error {
-		for a, err := range t.Source.Actors(ctx) {
-			if err == nil {
-				err = add(a)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		return each(t.Source.Actors(ctx), add)
 	})
 }
 
