@@ -115,6 +115,13 @@ func (r *record) resolved() bool {
 	return n > 0 && r.Tries[n-1].Outcome() == check.Not && r.Tries[n-1].Answer.Status != es.StatusBusy
 }
 
+// last is what the last try was answered.
+func (r *record) last() es.Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.Tries[len(r.Tries)-1].Answer.Status
+}
+
 // insist sends a command so often, until it is known what became of it.
 func (c *crowd) insist(ctx context.Context, r *record, tries int) bool {
 	for range tries {
@@ -139,7 +146,7 @@ func (c *crowd) do(ctx context.Context, list ...es.Payload) error {
 		if !c.insist(ctx, r, 20) {
 			return errors.Newf("%s %s is not answered", p.Ref(), p.Verb())
 		}
-		if s := r.Tries[len(r.Tries)-1].Answer.Status; s != es.StatusAccepted && s != es.StatusUnchanged {
+		if s := r.last(); s != es.StatusAccepted && s != es.StatusUnchanged {
 			return errors.Newf("%s %s: %s", p.Ref(), p.Verb(), s)
 		}
 	}
@@ -306,21 +313,34 @@ func (c *crowd) rollouts(ctx context.Context) (int, error) {
 		}
 		list = append([]es.Payload{commands.RegisterModule{ModuleSpec: events.ModuleSpec{Module: module}}}, append(list, commands.StartRollout{ID: id})...)
 		for _, p := range list {
-			r, err := c.note(p, nil)
-			if err != nil {
-				return n - 1, err
-			}
 			// Without this one the next can't be done.
-			for !c.insist(ctx, r, triesAtOnce) {
-				if ctx.Err() != nil {
-					return n - 1, nil
-				}
+			if done, err := c.untilTaken(ctx, p); err != nil || !done {
+				return n - 1, err
 			}
 		}
 		select {
 		case <-ctx.Done():
 			return n, nil
 		case <-time.After(rolloutPause):
+		}
+	}
+}
+
+// untilTaken sends a payload until it is known what became of it, and as another command when a writer does not take its id: one whose clock is wrong takes
+// it for one of the future. It says whether that came to an end before the context did.
+func (c *crowd) untilTaken(ctx context.Context, p es.Payload) (bool, error) {
+	for {
+		r, err := c.note(p, nil)
+		if err != nil {
+			return false, err
+		}
+		for !c.insist(ctx, r, triesAtOnce) {
+			if ctx.Err() != nil {
+				return false, nil
+			}
+		}
+		if r.last() != es.StatusInvalid {
+			return true, nil
 		}
 	}
 }
