@@ -65,10 +65,7 @@ func TestStartAndStop(t *testing.T) {
 	if _, err := s.Ledger(); !errors.Is(err, embedded.ErrStopped) {
 		t.Errorf("connection of a stopped server: got error %v, want ErrStopped", err)
 	}
-	if conn, err := net.Dial("tcp", strings.TrimPrefix(s.ClientURL(), "nats://")); err == nil {
-		t.Error("the stopped server still listens")
-		check(t, conn.Close())
-	}
+	// Nobody listens any more: that would be a goroutine. The port may be another process's by now.
 	goleak.VerifyNone(t, ignore)
 
 	// A mirror asks its origin again a moment after a start; a stop in that moment leaves nothing behind either.
