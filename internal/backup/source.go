@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"iter"
+	"strings"
 
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
@@ -112,12 +113,19 @@ func (l *Ledger) Checkpoints(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-// Waiting implements [Source]. What is put from one stream into the other meanwhile is in one of them when that is read.
+// Waiting implements [Source]. What is put from one stream into the other meanwhile is in one of them when that is read, since what is parked comes
+// before the inbox, and what was parked since then after it.
 func (l *Ledger) Waiting(ctx context.Context) iter.Seq2[Waiting, error] {
 	return func(yield func(Waiting, error) bool) {
+		passed := map[string]uint64{}
 		for _, name := range []string{topology.ParkedStream, topology.InboxStream, topology.ParkedStream} {
-			for w, err := range l.messages(ctx, name) {
-				if !yield(w, err) || err != nil {
+			for m, err := range l.messages(ctx, name, passed[name]) {
+				if err != nil {
+					yield(Waiting{}, err)
+					return
+				}
+				passed[name] = m.Sequence
+				if !yield(Waiting{Stream: name, Subject: m.Subject, Header: ours(m.Header), Body: m.Data}, nil) {
 					return
 				}
 			}
@@ -125,27 +133,38 @@ func (l *Ledger) Waiting(ctx context.Context) iter.Seq2[Waiting, error] {
 	}
 }
 
-// messages gives what stands in a stream. It makes no consumer: a work queue has one only.
-func (l *Ledger) messages(ctx context.Context, name string) iter.Seq2[Waiting, error] {
-	return func(yield func(Waiting, error) bool) {
+// ours gives the headers but those that told the server under which conditions to store a message: they hold for the place it had.
+func ours(h nats.Header) map[string][]string {
+	kept := map[string][]string{}
+	for name, values := range h {
+		if !strings.HasPrefix(name, "Nats-") {
+			kept[name] = values
+		}
+	}
+	return kept
+}
+
+// messages gives what stands in a stream after a message. It makes no consumer: a work queue has one only.
+func (l *Ledger) messages(ctx context.Context, name string, after uint64) iter.Seq2[*jetstream.RawStreamMsg, error] {
+	return func(yield func(*jetstream.RawStreamMsg, error) bool) {
 		stream, err := l.js.Stream(ctx, name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			return // no writer has run yet
 		}
-		for next := uint64(1); err == nil; {
+		for err == nil {
 			var m *jetstream.RawStreamMsg
-			m, err = stream.GetMsg(ctx, next, jetstream.WithGetMsgSubject(">"))
+			m, err = stream.GetMsg(ctx, after+1, jetstream.WithGetMsgSubject(">"))
 			if errors.Is(err, jetstream.ErrMsgNotFound) {
 				return
 			}
 			if err == nil {
-				next = m.Sequence + 1
-				if !yield(Waiting{Stream: name, Subject: m.Subject, Header: m.Header, Body: m.Data}, nil) {
+				after = m.Sequence
+				if !yield(m, nil) {
 					return
 				}
 			}
 		}
-		yield(Waiting{}, natsstore.ReadError(errors.Wrapf(err, "read what waits in stream %s", name)))
+		yield(nil, natsstore.ReadError(errors.Wrapf(err, "read what waits in stream %s", name)))
 	}
 }
 
