@@ -28,6 +28,8 @@ const (
 	answerBound = 2 * time.Minute
 	catchBound  = 2 * time.Minute
 	agentBound  = 2 * time.Minute
+	// lateBound is for what is looked at after something else was late: the run has found something, and what else is not well is told besides.
+	lateBound = 10 * time.Second
 )
 
 // settle waits until everything is well again, and gives what is not. It does what the guides tell an operator to do, and counts that.
@@ -36,6 +38,9 @@ func (s *striker) settle(ctx context.Context) ([]check.Violation, error) {
 	within := func(what string, bound time.Duration, so func(context.Context) (bool, string)) {
 		if ctx.Err() != nil || s.rig.planted != "" && len(found) > 0 {
 			return // a bug that is found need not be looked for any more
+		}
+		if len(found)+len(s.problems) > 0 {
+			bound = min(bound, lateBound)
 		}
 		began, why := time.Now(), ""
 		err := s.rig.await(ctx, what, bound, func() bool {
