@@ -1,12 +1,10 @@
 package embedded_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
@@ -179,26 +177,4 @@ func await[T any](t *testing.T, what string, c <-chan T) T {
 		t.Fatalf("waited in vain: %s", what)
 		panic("unreachable")
 	}
-}
-
-// logBuffer keeps what a server logs, as text.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
-func (b *logBuffer) logger(level slog.Level) *slog.Logger {
-	return slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{Level: level}))
 }

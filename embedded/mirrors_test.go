@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"catenary/embedded"
+	"catenary/es/estest"
 	"catenary/internal/mirrors"
 	"catenary/internal/topology"
 )
@@ -163,8 +164,8 @@ func TestMirrorsAreMadeTrue(t *testing.T) {
 				c.offline(t, dir, backup)
 			}
 
-			var log logBuffer
-			s = start(t, embedded.Config{StoreDir: dir, Logger: log.logger(slog.LevelWarn)})
+			var log estest.Log
+			s = start(t, embedded.Config{StoreDir: dir, Logger: log.Logger(slog.LevelWarn)})
 			js = jetstreamOf(t, connectLedger(t, s))
 			if c.after != nil {
 				c.after(t, js)
@@ -208,8 +209,8 @@ func TestMirrorOfOverwrittenValues(t *testing.T) {
 	awaitMirror(t, s, topology.BucketActors, put(t, js, topology.BucketActors, "a2", 2))
 	trueMirror(t, s, topology.BucketActors)
 	stop(t, s)
-	var log logBuffer
-	s = start(t, embedded.Config{StoreDir: dir, Logger: log.logger(slog.LevelWarn)})
+	var log estest.Log
+	s = start(t, embedded.Config{StoreDir: dir, Logger: log.Logger(slog.LevelWarn)})
 	check(t, s.EnsureMirrors(testContext(t)))
 	trueMirror(t, s, topology.BucketActors)
 	if strings.Contains(log.String(), "made anew") {

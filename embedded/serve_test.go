@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"catenary/embedded"
+	"catenary/es/estest"
 	"catenary/internal/topology"
 )
 
@@ -75,12 +76,12 @@ func served(t *testing.T, file string, log *slog.Logger, reload <-chan os.Signal
 // TestServe runs a server from a file: its store is its own, and another configuration is taken while it runs, unless it can't be.
 func TestServe(t *testing.T) {
 	t.Parallel()
-	var log logBuffer
+	var log estest.Log
 	dir := t.TempDir()
 	file, layout := filepath.Join(dir, "server.conf"), fileLayout(t, filepath.Join(dir, "store"))
 	writeLayout(t, file, layout)
 	reload := make(chan os.Signal, 1)
-	stop := served(t, file, log.logger(slog.LevelInfo), reload)
+	stop := served(t, file, log.Logger(slog.LevelInfo), reload)
 	dial(t, "nats://"+layout.Listen, nats.UserInfo("ann", "a"))
 
 	if err := embedded.Serve(testContext(t), embedded.ServeConfig{File: file, Logger: logTo(t)}); !errors.Is(err, embedded.ErrStoreLocked) {

@@ -23,6 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"catenary/embedded"
+	"catenary/es/estest"
 	"catenary/internal/topology"
 )
 
@@ -320,8 +321,8 @@ func TestShutdownGivesUpWaiting(t *testing.T) {
 
 func TestServerLogsThroughSlog(t *testing.T) {
 	t.Parallel()
-	var out logBuffer
-	s := start(t, embedded.Config{Logger: out.logger(slog.LevelInfo)})
+	var out estest.Log
+	s := start(t, embedded.Config{Logger: out.Logger(slog.LevelInfo)})
 	nc := dial(t, s.ClientURL())
 	check(t, nc.Publish("$JS.API.STREAM.DELETE.KV_x", nil))
 	check(t, nc.Flush())

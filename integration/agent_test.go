@@ -19,6 +19,7 @@ import (
 	"catenary/agent/desk"
 	"catenary/audit"
 	"catenary/chain"
+	"catenary/es/estest"
 	"catenary/events"
 )
 
@@ -31,7 +32,7 @@ type agentProcess struct {
 	config string
 	env    []string
 	cmd    *exec.Cmd
-	talk   *lockedBuffer
+	talk   *estest.Log
 	ended  chan struct{}
 }
 
@@ -55,7 +56,7 @@ func newAgent(t *testing.T, c tool, node string) *agentProcess {
 // newAgentIn gives an agent with a configuration that is there, which runs in a folder.
 func newAgentIn(t *testing.T, c tool, node, dir, config string) *agentProcess {
 	t.Helper()
-	a := &agentProcess{t: t, url: c.url, node: node, dir: dir, config: config, talk: &lockedBuffer{}}
+	a := &agentProcess{t: t, url: c.url, node: node, dir: dir, config: config, talk: &estest.Log{}}
 	t.Cleanup(func() {
 		if a.cmd != nil {
 			a.kill()

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"catenary/es"
+	"catenary/es/estest"
 	"catenary/internal/cluster"
 	"catenary/internal/topology"
 )
@@ -37,7 +38,7 @@ type clusterGuide struct {
 	dir     string
 	env     []string
 	running map[string]*guideProcess
-	said    map[string]*lockedBuffer
+	said    map[string]*estest.Log
 	ann     tool
 	// leader is the server that was killed, killed is when, and elected gives when another one led the event stream.
 	leader  string
@@ -59,7 +60,7 @@ func TestClusterGuide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &clusterGuide{t: t, dir: t.TempDir(), running: map[string]*guideProcess{}, said: map[string]*lockedBuffer{}}
+	g := &clusterGuide{t: t, dir: t.TempDir(), running: map[string]*guideProcess{}, said: map[string]*estest.Log{}}
 	g.env = append(quietEnv(g.dir, ""), "PATH="+binaries+":"+os.Getenv("PATH"))
 	t.Cleanup(g.stopAll)
 	addresses := map[string]string{}
@@ -181,7 +182,7 @@ func (g *clusterGuide) do(line string) string {
 // stay starts what stays, and waits until it says that it can be used.
 func (g *clusterGuide) stay(line, ready string) {
 	g.t.Helper()
-	said := &lockedBuffer{}
+	said := &estest.Log{}
 	cmd := exec.Command("bash", "-c", "exec "+line)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = g.dir, g.env, said, said
 	if err := cmd.Start(); err != nil {

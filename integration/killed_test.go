@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"catenary/es/estest"
 )
 
 // killRows is how many rows the killed import has: enough that it lasts for several kills when every event is synced.
@@ -105,14 +107,14 @@ func untold(records string) string {
 // running is a call of the tool that goes on.
 type running struct {
 	cmd   *exec.Cmd
-	talk  *lockedBuffer
+	talk  *estest.Log
 	ended chan struct{}
 }
 
 // start calls the tool and does not wait. What is still running when the test ends is killed.
 func (c tool) start(args ...string) *running {
 	c.t.Helper()
-	r := &running{talk: &lockedBuffer{}, ended: make(chan struct{})}
+	r := &running{talk: &estest.Log{}, ended: make(chan struct{})}
 	r.cmd = exec.Command(filepath.Join(binaries, "catenary"), args...)
 	r.cmd.Env = quietEnv(binaries, c.url)
 	r.cmd.Stderr = r.talk

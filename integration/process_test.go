@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"catenary/es/estest"
 )
 
 // quietEnv is the environment of every process: nothing of the machine's own settings but what finds programs.
@@ -31,7 +33,7 @@ func quietEnv(home, url string) []string {
 type chainProcess struct {
 	url, store string
 	cmd        *exec.Cmd
-	stderr     *lockedBuffer
+	stderr     *estest.Log
 	// ended is closed when the process is gone, with err how.
 	ended chan struct{}
 	err   error
@@ -46,7 +48,7 @@ func startChain(store, listen, durability string) (*chainProcess, error) {
 
 // startProcess starts a command that becomes `catenary up`, and waits until the chain can be used.
 func startProcess(cmd *exec.Cmd) (*chainProcess, error) {
-	c := &chainProcess{cmd: cmd, stderr: &lockedBuffer{}, ended: make(chan struct{})}
+	c := &chainProcess{cmd: cmd, stderr: &estest.Log{}, ended: make(chan struct{})}
 	c.cmd.Stderr = c.stderr
 	out, err := c.cmd.StdoutPipe()
 	if err != nil {
@@ -251,24 +253,4 @@ func connect(t *testing.T, url string) *nats.Conn {
 	}
 	t.Cleanup(nc.Close)
 	return nc
-}
-
-// lockedBuffer is written by a process and read by a test.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write adds text.
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-// String gives all of it.
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }

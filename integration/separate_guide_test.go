@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"catenary/es/estest"
 	"catenary/es/natskv"
 	"catenary/internal/topology"
 )
@@ -30,7 +31,7 @@ func TestSeparateProcessesGuide(t *testing.T) {
 	ready := map[string]string{"nats-server": "Server is ready", "writer": "commands are taken", "projector": "queries are answered"}
 	stay := func(program, line string) {
 		t.Helper()
-		said := &lockedBuffer{}
+		said := &estest.Log{}
 		cmd := exec.Command("bash", "-c", "exec "+line)
 		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, env, said, said
 		if err := cmd.Start(); err != nil {

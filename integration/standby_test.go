@@ -36,7 +36,7 @@ func startWriter(t *testing.T, url string) *running { return startPart(t, "write
 // startPart starts one of the binaries that run a part of the chain against a server.
 func startPart(t *testing.T, name, url string, more ...string) *running {
 	t.Helper()
-	r := &running{talk: &lockedBuffer{}, ended: make(chan struct{})}
+	r := &running{talk: &estest.Log{}, ended: make(chan struct{})}
 	r.cmd = exec.Command(filepath.Join(binaries, name), append([]string{"--durability", "interval", "--event-store-bytes", "100000000", "--bucket-bytes", "10000000"}, more...)...)
 	r.cmd.Env = quietEnv(binaries, url)
 	r.cmd.Stderr = r.talk

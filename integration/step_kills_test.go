@@ -27,6 +27,7 @@ import (
 	"catenary/commands"
 	"catenary/es"
 	"catenary/es/dispatch"
+	"catenary/es/estest"
 	"catenary/events"
 	"catenary/internal/failpoint"
 	"catenary/internal/hammer"
@@ -148,7 +149,7 @@ type part struct {
 // start starts it, with orders to fail.
 func (p *part) start(orders ...failpoint.Order) {
 	p.t.Helper()
-	r := &running{cmd: exec.Command(p.path, p.args...), talk: &lockedBuffer{}, ended: make(chan struct{})}
+	r := &running{cmd: exec.Command(p.path, p.args...), talk: &estest.Log{}, ended: make(chan struct{})}
 	r.cmd.Dir, r.cmd.Env = p.dir, append(slices.Clone(p.env), failpoint.EnvPoints+"="+failpoint.Orders(orders).String())
 	r.cmd.Stdout, r.cmd.Stderr = r.talk, r.talk
 	if err := r.cmd.Start(); err != nil {

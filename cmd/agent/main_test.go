@@ -5,7 +5,6 @@ import (
 	"context"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,24 +18,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // waitLimit bounds every wait. It is reached only when something is broken.
 const waitLimit = 30 * time.Second
 
-// talk is what a program says while it runs.
-type talk struct {
-	mu   sync.Mutex
-	said bytes.Buffer
-}
-
-func (t *talk) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.said.Write(p)
-}
-
-func (t *talk) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.said.String()
-}
-
 // TestMainRuns runs the program whole, over a bus on which nobody answers it: it keeps its state, and ends when it is told to.
 func TestMainRuns(t *testing.T) {
 	t.Parallel()
@@ -44,7 +25,7 @@ func TestMainRuns(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var said talk
+	var said estest.Log
 	code := make(chan int, 1)
 	go func() {
 		code <- Main{

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"catenary/chain"
+	"catenary/es/estest"
 	"catenary/events"
 )
 
@@ -16,7 +17,7 @@ func TestInterrupts(t *testing.T) {
 	t.Parallel()
 	for _, drains := range []bool{false, true} {
 		signals, release := make(chan os.Signal, 3), make(chan struct{})
-		var said syncBuffer
+		var said estest.Log
 		a := &app{Main: Main{Signals: signals, Stderr: &said}, draining: newDraining()}
 		a.draining.able.Store(drains)
 		code, stopped, left := make(chan int, 1), make(chan struct{}), make(chan struct{})

@@ -13,6 +13,7 @@ import (
 
 	"catenary/audit"
 	"catenary/es"
+	"catenary/es/estest"
 )
 
 func TestLog(t *testing.T) {
@@ -82,7 +83,7 @@ func followed(t *testing.T, url string, args ...string) (next func() audit.Item,
 	ctx, cancel := context.WithCancel(t.Context())
 	out, in := io.Pipe()
 	code := make(chan int, 1)
-	talk := &syncBuffer{}
+	talk := &estest.Log{}
 	go func() {
 		code <- Main{
 			Args: append([]string{"log", "--follow", "-o", "json"}, args...), Stdin: strings.NewReader(""), Stdout: in, Stderr: talk, Now: time.Now,

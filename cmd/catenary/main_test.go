@@ -10,11 +10,12 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"catenary/es/estest"
 )
 
 // waitLimit bounds every wait. It is reached only when something is broken.
@@ -59,7 +60,7 @@ type upped struct {
 	}
 	line    string
 	rest    chan string // what came on standard output after the ready line
-	stderr  *syncBuffer
+	stderr  *estest.Log
 	cancel  context.CancelFunc
 	signals chan os.Signal
 	exit    chan int
@@ -67,7 +68,7 @@ type upped struct {
 
 // startUp runs up until it is ready. It listens on a free port unless the arguments say otherwise.
 func startUp(args ...string) (*upped, error) {
-	u := &upped{stderr: &syncBuffer{}, signals: make(chan os.Signal, 3), exit: make(chan int, 1), rest: make(chan string, 1)}
+	u := &upped{stderr: &estest.Log{}, signals: make(chan os.Signal, 3), exit: make(chan int, 1), rest: make(chan string, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	u.cancel = cancel
 	out, in := io.Pipe()
@@ -96,24 +97,6 @@ func startUp(args ...string) (*upped, error) {
 func (u *upped) stop() int {
 	u.cancel()
 	return <-u.exit
-}
-
-// syncBuffer is written and read by different goroutines.
-type syncBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // called is what one call of the tool gave.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"catenary/es/estest"
 )
 
 // terminal makes a terminal of a size: what a person sees, and what the tool writes to. Both end with the test.
@@ -50,7 +52,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	c := on(t)
 	c.node("terminal-node")
 	seen, tty := terminal(t, 100, 30)
-	var shown syncBuffer
+	var shown estest.Log
 	read := make(chan struct{})
 	go func() {
 		defer close(read)

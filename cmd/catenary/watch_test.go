@@ -12,12 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"catenary/chain"
+	"catenary/es/estest"
 	"catenary/events"
 )
 
 // watched is a call of the tool that goes on.
 type watched struct {
-	out    *syncBuffer
+	out    *estest.Log
 	cancel context.CancelFunc
 	exit   chan int
 }
@@ -32,7 +33,7 @@ func (c caller) watch(args ...string) watched {
 func (c caller) run(args ...string) watched {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(c.t.Context())
-	w := watched{out: &syncBuffer{}, cancel: cancel, exit: make(chan int, 1)}
+	w := watched{out: &estest.Log{}, cancel: cancel, exit: make(chan int, 1)}
 	go func() {
 		w.exit <- Main{
 			Program: "catenary", Args: args, Stdin: strings.NewReader(""), Stdout: w.out, Stderr: w.out, Now: time.Now,

@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -60,7 +59,7 @@ func TestThirdSignal(t *testing.T) {
 	for range 3 {
 		signals <- os.Interrupt
 	}
-	said := &talk{}
+	said := &estest.Log{}
 	code := Main{Stderr: said, Env: env(bus.URL()), Signals: signals}.Run(context.Background())
 	if code != exitLeft || !strings.Contains(said.String(), "left at once") {
 		t.Errorf("it ends with %d and says %q", code, said)
@@ -69,24 +68,6 @@ func TestThirdSignal(t *testing.T) {
 
 func env(url string) func(string) string {
 	return func(name string) string { return map[string]string{"NATS_URL": url}[name] }
-}
-
-// talk is what the program says; one that was left may go on talking.
-type talk struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (w *talk) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.Write(p)
-}
-
-func (w *talk) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.String()
 }
 
 func TestMainRefusesSettings(t *testing.T) {

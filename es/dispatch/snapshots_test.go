@@ -128,29 +128,11 @@ func (k *kept) Load(ctx context.Context, below uint64) (uint64, io.ReadCloser, e
 	return sequence, io.NopCloser(bytes.NewReader(k.change(data))), err
 }
 
-// lines is a log that can be looked at.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 func keeping(k dispatch.Snapshots, every int) option {
 	return func(c *dispatch.Config) { c.Snapshots, c.SnapshotEvery = k, every }
 }
 
-func logging(l *lines) option {
+func logging(l *estest.Log) option {
 	return func(c *dispatch.Config) { c.Logger = slog.New(slog.NewTextHandler(l, nil)) }
 }
 
@@ -243,7 +225,7 @@ func TestUnusableSnapshotIsIgnored(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			store, k, log := &readings{Store: memory(t)}, newKept(), &lines{}
+			store, k, log := &readings{Store: memory(t)}, newKept(), &estest.Log{}
 			options := []option{keeping(k, 5), logging(log)}
 			b := start(t, store, options...)
 			c := command(pay{Account: "shop", Amount: 10})
@@ -279,7 +261,7 @@ func TestUnusableSnapshotIsIgnored(t *testing.T) {
 // A base that was written while the clock was weeks ahead has forgotten ids that are still good: it is not started from.
 func TestSnapshotOfTheFutureIsIgnored(t *testing.T) {
 	t.Parallel()
-	store, k, log, c := memory(t), newKept(), &lines{}, &clock{now: time.Now()}
+	store, k, log, c := memory(t), newKept(), &estest.Log{}, &clock{now: time.Now()}
 	options := []option{keeping(k, 5), logging(log), func(cfg *dispatch.Config) { cfg.Now = c.Now }}
 	b := start(t, store, options...)
 	var sent []es.Command
@@ -335,7 +317,7 @@ func TestOlderSnapshotServes(t *testing.T) {
 // A base that was taken on another stream is not started from, when that one has an event there.
 func TestSnapshotOfAnotherStreamIsIgnored(t *testing.T) {
 	t.Parallel()
-	k, log := newKept(), &lines{}
+	k, log := newKept(), &estest.Log{}
 	var store *readings
 	for _, options := range [][]option{{keeping(k, 5)}, nil} {
 		store = &readings{Store: memory(t)}
@@ -605,7 +587,7 @@ func (*full) Save(context.Context, uint64, func(io.Writer) error) error {
 // Without room for snapshots the writer works on, and says so.
 func TestWriterWorksWithoutRoomForSnapshots(t *testing.T) {
 	t.Parallel()
-	log := &lines{}
+	log := &estest.Log{}
 	store := memory(t)
 	for range 2 {
 		b := start(t, store, keeping(&full{}, 3), logging(log))

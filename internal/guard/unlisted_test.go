@@ -65,7 +65,7 @@ func TestUnlisted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := &Watch{cfg: Config{Now: time.Now, Logger: slog.New(slog.DiscardHandler)}, js: c.server, changed: make(chan struct{})}
+			w := &Watch{cfg: Config{Now: time.Now, Logger: slog.New(slog.DiscardHandler)}, js: c.server}
 			err := w.Look(t.Context())
 			s := w.State()
 			if errors.Is(err, es.ErrBrokenChain) != c.gone || (s.Problem != "") != c.problem || (len(s.Alarms) > 0) != c.gone {

@@ -111,9 +111,8 @@ type Watch struct {
 	cfg Config
 	js  jetstream.JetStream
 
-	mu      sync.Mutex
-	state   State
-	changed chan struct{} // closed at the next change
+	mu    sync.Mutex
+	state State
 }
 
 // New returns a watch that has not looked yet.
@@ -131,7 +130,7 @@ func New(c Config) (*Watch, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	return &Watch{cfg: c, js: js, state: State{Alarms: []Alarm{}}, changed: make(chan struct{})}, nil
+	return &Watch{cfg: c, js: js, state: State{Alarms: []Alarm{}}}, nil
 }
 
 // State gives what was found last.
@@ -141,13 +140,6 @@ func (w *Watch) State() State {
 	s := w.state
 	s.Alarms = slices.Clone(s.Alarms)
 	return s
-}
-
-// Changed gives a channel that is closed when an alarm comes, is undone or goes. It MUST be asked for before the state that is acted on.
-func (w *Watch) Changed() <-chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.changed
 }
 
 // Run looks when the server tells of a change, and now and then, until the context ends. It ends before that with an error marked
@@ -330,7 +322,6 @@ func (w *Watch) take(found []Alarm) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.cfg.Now().UTC()
-	changed := w.state.At.IsZero() && len(found) > 0
 	var alarms []Alarm
 	for _, a := range found {
 		a.Since = now
@@ -339,7 +330,6 @@ func (w *Watch) take(found []Alarm) {
 			a.Since = w.state.Alarms[before].Since
 		}
 		if before < 0 || w.state.Alarms[before].Undone != a.Undone || a.Undone {
-			changed = true
 			w.cfg.Logger.Error("a stream is not as it must be", "alarm", a.String(), "advice", a.Advice())
 		}
 		alarms = append(alarms, a)
@@ -350,23 +340,17 @@ func (w *Watch) take(found []Alarm) {
 		}
 		if !b.Undone {
 			// Somebody else has set it back.
-			b.Undone, b.Problem, changed = true, "", true
+			b.Undone, b.Problem = true, ""
 			w.cfg.Logger.Info("a stream is as it must be again", "stream", b.Stream, "field", b.Field)
 		}
 		if now.Sub(b.Since) < Remembered {
 			alarms = append(alarms, b)
-		} else {
-			changed = true
 		}
 	}
 	if alarms == nil {
 		alarms = []Alarm{}
 	}
 	w.state = State{At: now, Alarms: alarms}
-	if changed {
-		close(w.changed)
-		w.changed = make(chan struct{})
-	}
 }
 
 // same says whether two alarms are about the same.

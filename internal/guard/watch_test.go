@@ -1,7 +1,6 @@
 package guard_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"strings"
@@ -31,7 +30,7 @@ const events = 10
 type bench struct {
 	nc  *nats.Conn
 	js  jetstream.JetStream
-	log bytes.Buffer
+	log estest.Log
 	now time.Time
 }
 
@@ -61,7 +60,7 @@ func options() topology.Options {
 
 func (b *bench) watch(t *testing.T) *guard.Watch {
 	t.Helper()
-	w, err := guard.New(guard.Config{Conn: b.nc, Streams: options(), Every: time.Hour, Logger: slog.New(slog.NewTextHandler(&b.log, nil)), Now: func() time.Time { return b.now }})
+	w, err := guard.New(guard.Config{Conn: b.nc, Streams: options(), Every: time.Hour, Logger: b.log.Logger(slog.LevelInfo), Now: func() time.Time { return b.now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,16 +112,10 @@ func TestChanges(t *testing.T) {
 			if err := w.Look(t.Context()); err != nil || len(w.State().Alarms) > 0 {
 				t.Fatalf("before: %+v, error %v", w.State(), err)
 			}
-			before := w.Changed()
 			b.change(t, c.stream, c.how)
 			err := w.Look(t.Context())
 			if errors.Is(err, es.ErrBrokenChain) != c.drops {
 				t.Errorf("got the error %v", err)
-			}
-			select {
-			case <-before:
-			default:
-				t.Error("it is not signalled")
 			}
 			s := w.State()
 			want := 1
@@ -209,10 +202,10 @@ func TestRun(t *testing.T) {
 	go func() { ended <- w.Run(ctx) }()
 	limit := time.After(patience)
 	for {
-		changed := w.Changed()
+		said := b.log.Grown()
 		b.change(t, topology.EventStream, func(c *jetstream.StreamConfig) { c.MaxAge = 2 * time.Hour })
 		select {
-		case <-changed:
+		case <-said:
 		case <-limit:
 			t.Fatal("nothing was found")
 		case <-time.After(time.Second): // the watch had not begun to listen, or has undone it in between
@@ -242,10 +235,10 @@ func TestTell(t *testing.T) {
 	w := b.watch(t)
 	b.change(t, topology.EventStream, func(c *jetstream.StreamConfig) { c.MaxMsgs, c.Discard = 3, jetstream.DiscardOld })
 	ctx, stop := context.WithCancel(t.Context())
-	changed, ended := w.Changed(), make(chan error, 1)
+	said, ended := b.log.Grown(), make(chan error, 1)
 	go func() { ended <- w.Tell(ctx) }()
 	select {
-	case <-changed:
+	case <-said:
 	case err := <-ended:
 		t.Fatalf("it ended with %v", err)
 	case <-time.After(patience):
@@ -256,10 +249,10 @@ func TestTell(t *testing.T) {
 	}
 	// Another change is heard of, so it still looks.
 	for open := w.State().Alarms; len(open) < 3; open = w.State().Alarms {
-		changed := w.Changed()
+		said := b.log.Grown()
 		b.change(t, topology.BucketStream(topology.BucketNodes), func(c *jetstream.StreamConfig) { c.MaxAge = 2 * time.Hour })
 		select {
-		case <-changed:
+		case <-said:
 		case err := <-ended:
 			t.Fatalf("it ended with %v", err)
 		case <-time.After(patience):

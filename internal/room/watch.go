@@ -45,10 +45,9 @@ type Watch struct {
 	cfg Config
 	js  jetstream.JetStream
 
-	mu      sync.Mutex
-	state   State
-	stored  int64         // what the streams held when they were last looked at
-	changed chan struct{} // closed at the next change
+	mu     sync.Mutex
+	state  State
+	stored int64 // what the streams held when they were last looked at
 }
 
 // New returns a watch that has not looked yet.
@@ -69,7 +68,7 @@ func New(c Config) (*Watch, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	return &Watch{cfg: c, js: js, state: State{Level: Ample, Places: []Place{}}, changed: make(chan struct{})}, nil
+	return &Watch{cfg: c, js: js, state: State{Level: Ample, Places: []Place{}}}, nil
 }
 
 // State gives what was seen last.
@@ -79,14 +78,6 @@ func (w *Watch) State() State {
 	s := w.state
 	s.Places = slices.Clone(s.Places)
 	return s
-}
-
-// Changed gives a channel that is closed when the level of a place changes, or whether it can be looked at. It MUST be asked for before the
-// state that is acted on.
-func (w *Watch) Changed() <-chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.changed
 }
 
 // Run looks now and then until the context ends, which is its only end.
@@ -180,7 +171,6 @@ func (w *Watch) take(places []Place, problem error) {
 	} else {
 		now.At = w.cfg.Now().UTC()
 	}
-	changed := (now.Problem == "") != (before.Problem == "")
 	for i := range now.Places {
 		p := &now.Places[i]
 		was := Ample
@@ -189,7 +179,6 @@ func (w *Watch) take(places []Place, problem error) {
 		}
 		p.Level = p.level(was)
 		if p.Level != was {
-			changed = true
 			w.say(*p)
 		}
 		if p.Level == Full || p.Level == Scarce && now.Level == Ample {
@@ -197,10 +186,6 @@ func (w *Watch) take(places []Place, problem error) {
 		}
 	}
 	w.state = now
-	if changed {
-		close(w.changed)
-		w.changed = make(chan struct{})
-	}
 }
 
 func (w *Watch) say(p Place) {

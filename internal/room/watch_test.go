@@ -1,12 +1,10 @@
 package room_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,32 +20,11 @@ import (
 	"catenary/internal/topology"
 )
 
-// patience bounds every wait. It is reached only when something is broken.
-const patience = 30 * time.Second
-
-// logged is a log that is read while it is written.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) count(words string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), words)
-}
-
 // bench is a bus with a small event stream and two others.
 type bench struct {
 	nc   *nats.Conn
 	js   jetstream.JetStream
-	log  logged
+	log  estest.Log
 	free atomic.Int64
 }
 
@@ -73,7 +50,7 @@ func start(t *testing.T) *bench {
 func (b *bench) watch(t *testing.T, dir string) *room.Watch {
 	t.Helper()
 	w, err := room.New(room.Config{
-		Conn: b.nc, Dir: dir, Every: 20 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&b.log, nil)),
+		Conn: b.nc, Dir: dir, Every: 20 * time.Millisecond, Logger: b.log.Logger(slog.LevelInfo),
 		Free: func(string) (int64, error) { return b.free.Load(), nil },
 	})
 	if err != nil {
@@ -123,14 +100,8 @@ func TestLevels(t *testing.T) {
 		}
 	}
 	level(room.Ample)
-	before := w.Changed()
 	b.put(t, topology.EventPrefix+".a.b", topology.EventStream, 0.81)
 	level(room.Scarce)
-	select {
-	case <-before:
-	default:
-		t.Error("a change is not signalled")
-	}
 	b.put(t, topology.EventPrefix+".a.b", topology.EventStream, 0.95)
 	level(room.Full)
 	s, err := b.js.Stream(t.Context(), topology.EventStream)
@@ -144,7 +115,7 @@ func TestLevels(t *testing.T) {
 	}
 	level(room.Ample)
 	for _, words := range []string{"room is scarce", "there is no room left", "there is room again"} {
-		if n := b.log.count(words); n != 1 {
+		if n := strings.Count(b.log.String(), words); n != 1 {
 			t.Errorf("%q is said %d times", words, n)
 		}
 	}
@@ -174,17 +145,7 @@ func TestAFullDisk(t *testing.T) {
 	chain.Append(t, gate, 1)
 	await := func(refused bool) {
 		t.Helper()
-		for limit := time.After(patience); ; {
-			changed := w.Changed()
-			if (w.Refusal() != nil) == refused {
-				return
-			}
-			select {
-			case <-changed:
-			case <-limit:
-				t.Fatalf("refused %v: %+v", !refused, w.State())
-			}
-		}
+		b.log.Await(t, func() bool { return (w.Refusal() != nil) == refused })
 	}
 	b.free.Store(room.ReserveBytes)
 	await(true)
@@ -226,7 +187,7 @@ func TestADiskThatOthersFill(t *testing.T) {
 			t.Errorf("with %d bytes free it is %s, want %s", c.free, s.Level, c.want)
 		}
 	}
-	if n := b.log.count("room is scarce"); n != 2 {
+	if n := strings.Count(b.log.String(), "room is scarce"); n != 2 {
 		t.Errorf("that room is scarce is said %d times", n)
 	}
 }

@@ -148,7 +148,7 @@ func (s *stoppedStore) on(t *testing.T, damage func(stream string) error) error 
 	before := streamState(t, nc)
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
-	said, verified, ended := &talk{}, make(chan struct{}), make(chan error, 1)
+	said, verified, ended := &estest.Log{}, make(chan struct{}), make(chan error, 1)
 	go func() {
 		ended <- Writer(ctx, nc, WriterConfig{Streams: damageOptions(), Logger: slog.New(slog.NewTextHandler(said, nil))})
 	}()

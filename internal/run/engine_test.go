@@ -31,7 +31,7 @@ type scene struct {
 	conn   *nats.Conn
 	client *commands.Client
 	reader *chain.Reader
-	said   *talk
+	said   *estest.Log
 	stop   context.CancelFunc
 	parts  sync.WaitGroup
 
@@ -46,7 +46,7 @@ var small = topology.Options{EventStoreBytes: 100 << 20, BucketBytes: 10 << 20}
 // newScene starts a writer, a projector and the nodes.
 func newScene(t *testing.T) *scene {
 	bus := estest.Server(t, false)
-	s := &scene{T: t, bus: bus, conn: bus.Connect(t), said: &talk{}, fares: map[string]string{}, seen: map[string]int{}}
+	s := &scene{T: t, bus: bus, conn: bus.Connect(t), said: &estest.Log{}, fares: map[string]string{}, seen: map[string]int{}}
 	s.client = commands.NewClient(dispatch.NewClient(s.conn)).Within(waitLimit)
 	s.reader = insideReader(s.conn, time.Now)
 	ctx, stop := context.WithCancel(t.Context())

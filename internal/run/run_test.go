@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -54,24 +53,6 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// talk is what programs say, from many goroutines.
-type talk struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (w *talk) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.Write(p)
-}
-
-func (w *talk) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.String()
-}
-
 // TestPartsAgainstAServer runs writer and projector as their binaries do, and sends a command through both.
 func TestPartsAgainstAServer(t *testing.T) {
 	t.Parallel()
@@ -79,7 +60,7 @@ func TestPartsAgainstAServer(t *testing.T) {
 	env := func(name string) string { return map[string]string{"NATS_URL": bus.URL()}[name] }
 	file := filepath.Join(t.TempDir(), "deep", AuditFile)
 	ctx, cancel := context.WithCancel(t.Context())
-	var said talk
+	var said estest.Log
 	codes := make(chan int, 2)
 	start := func(name string, part func(ctx context.Context, nc *nats.Conn, s Settings, log *slog.Logger, ready func()) error) {
 		ready := make(chan struct{})
@@ -176,7 +157,7 @@ func TestPartEndsWithItsConnection(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	starts := 0
-	var said talk
+	var said estest.Log
 	code := Program{Name: "writer", Part: func(ctx context.Context, nc *nats.Conn, s Settings, _ Monitor, log *slog.Logger) error {
 		starts++
 		err := Writer(ctx, nc, WriterConfig{Streams: s.Streams(), Logger: log, Ready: func() {
@@ -203,7 +184,7 @@ func TestStopDoesNotWaitForTheBus(t *testing.T) {
 	env := func(name string) string { return map[string]string{"NATS_URL": bus.URL()}[name] }
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
-	var said talk
+	var said estest.Log
 	var waited error
 	code := Program{Name: "part", Part: func(ctx context.Context, nc *nats.Conn, _ Settings, _ Monitor, _ *slog.Logger) error {
 		if _, err := nc.SubscribeSync("mute"); err != nil {
@@ -241,7 +222,7 @@ func TestProgramFailures(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			var said talk
+			var said estest.Log
 			ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 			defer cancel()
 			code := Program{Name: "part", Part: c.part}.Main(ctx, c.args, func(string) string { return "" }, &said)

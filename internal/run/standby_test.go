@@ -33,7 +33,7 @@ type oneOfMany struct {
 	conn  *nats.Conn
 	stop  context.CancelFunc
 	ready chan struct{}
-	said  *talk
+	said  *estest.Log
 	ended chan error
 }
 
@@ -41,7 +41,7 @@ type oneOfMany struct {
 func startOne(t *testing.T, nc *nats.Conn, c WriterConfig) *oneOfMany {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	o := &oneOfMany{conn: nc, stop: cancel, ready: make(chan struct{}), said: &talk{}, ended: make(chan error, 1)}
+	o := &oneOfMany{conn: nc, stop: cancel, ready: make(chan struct{}), said: &estest.Log{}, ended: make(chan error, 1)}
 	c.Ready, c.Logger = func() { close(o.ready) }, slog.New(slog.NewTextHandler(o.said, nil))
 	go func() {
 		err := Writer(ctx, nc, c)
