@@ -3,10 +3,8 @@ package run
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
@@ -17,23 +15,22 @@ import (
 	"catenary/es"
 	"catenary/es/dispatch"
 	"catenary/es/natskv"
-	"catenary/events"
 	"catenary/internal/topology"
 )
 
 // AuditFile is the name of the audit store in a store directory.
 const AuditFile = "audit.db"
 
-// newAuditStore makes the audit store in a file. It gives errors for a folder that can't be made.
-func newAuditStore(nc *nats.Conn, streams topology.Options, path string, stream es.Store, now func() time.Time, log *slog.Logger) (*store.Store, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+// newAuditStore makes the audit store in its file. It gives errors for a folder that can't be made.
+func (p *projectorPart) newAuditStore() (*store.Store, error) {
+	if err := os.MkdirAll(filepath.Dir(p.cfg.AuditFile), 0o700); err != nil {
 		return nil, errors.Wrap(err, "folder of the audit store")
 	}
 	return store.New(store.Config{
-		Path: path, Events: stream, Registry: events.Registry(), Clock: now, Logger: log.With("component", "audit store"),
+		Path: p.cfg.AuditFile, Events: p.store, Registry: p.registry, Clock: p.cfg.Now, Logger: p.log.With("component", "audit store"),
 		Feeds: []store.Feed{
-			func(ctx context.Context, s *store.Store) error { return feedActors(ctx, nc, s) },
-			func(ctx context.Context, s *store.Store) error { return feedRefused(ctx, nc, streams, s) },
+			func(ctx context.Context, s *store.Store) error { return feedActors(ctx, p.nc, s) },
+			func(ctx context.Context, s *store.Store) error { return feedRefused(ctx, p.nc, p.cfg.Streams, s) },
 		},
 	})
 }

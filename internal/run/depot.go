@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -14,7 +13,6 @@ import (
 	"catenary/chain"
 	"catenary/es"
 	"catenary/es/natskv"
-	"catenary/es/project"
 	"catenary/events"
 	"catenary/internal/topology"
 )
@@ -29,38 +27,38 @@ func prepareBulk(ctx context.Context, nc *nats.Conn, options topology.Options) e
 }
 
 // serveLogs keeps logs and gives them out until the context ends.
-func serveLogs(ctx context.Context, nc *nats.Conn, log *slog.Logger, serves func()) error {
-	service, err := logs.Serve(nc, Version(), log)
+func (p *projectorPart) serveLogs(ctx context.Context, serves func()) error {
+	service, err := logs.Serve(p.nc, Version(), p.log.With("component", "logs"))
 	return untilStopped(ctx, service, err, serves)
 }
 
 // serveDepot keeps artifacts and gives them out until the context ends.
-func serveDepot(ctx context.Context, nc *nats.Conn, stream es.Store, runner *project.Runner, now func() time.Time, log *slog.Logger, serves func()) error {
-	store, err := depot.OpenStore(ctx, nc, now)
+func (p *projectorPart) serveDepot(ctx context.Context, serves func()) error {
+	store, err := depot.OpenStore(ctx, p.nc, p.cfg.Now)
 	if err != nil {
 		return stoppedBy(ctx, err)
 	}
 	reader := chain.NewReader(chain.Config{
-		Open: func(ctx context.Context, bucket string) (chain.Bucket, error) { return natskv.Open(ctx, nc, bucket) }, Clock: now,
+		Open: func(ctx context.Context, bucket string) (chain.Bucket, error) { return natskv.Open(ctx, p.nc, bucket) }, Clock: p.cfg.Now,
 	})
-	service, err := depot.Serve(nc, depot.Config{
-		Store: store, Now: now, Version: Version(), Logger: log,
+	service, err := depot.Serve(p.nc, depot.Config{
+		Store: store, Now: p.cfg.Now, Version: Version(), Logger: p.log.With("component", "depot"),
 		Facts: func(ctx context.Context, since time.Time) (depot.Facts, error) {
-			if err := awaitViews(ctx, stream, runner); err != nil {
+			if err := p.awaitViews(ctx); err != nil {
 				return depot.Facts{}, err
 			}
 			return depot.ReadFacts(ctx, reader, since)
 		},
-		Named: func(ctx context.Context, p events.Package) (string, error) {
-			digest, err := depot.Named(ctx, reader, p)
+		Named: func(ctx context.Context, of events.Package) (string, error) {
+			digest, err := depot.Named(ctx, reader, of)
 			if !errors.Is(err, artifacts.ErrNotFound) {
 				return digest, err
 			}
 			// It may have been recorded a moment ago.
-			if err := awaitViews(ctx, stream, runner); err != nil {
+			if err := p.awaitViews(ctx); err != nil {
 				return "", err
 			}
-			return depot.Named(ctx, reader, p)
+			return depot.Named(ctx, reader, of)
 		},
 	})
 	return untilStopped(ctx, service, err, serves)
@@ -70,14 +68,14 @@ func serveDepot(ctx context.Context, nc *nats.Conn, stream es.Store, runner *pro
 const viewsPatience = 20 * time.Second
 
 // awaitViews waits until every view shows all that is recorded. One that has stopped is an error: what it does not show may be what counts.
-func awaitViews(ctx context.Context, events es.Store, runner *project.Runner) error {
+func (p *projectorPart) awaitViews(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, viewsPatience)
 	defer cancel()
-	tail, err := events.Tail(ctx)
+	tail, err := p.store.Tail(ctx)
 	if err != nil {
 		return err
 	}
-	views, _, err := positions(ctx, runner, tail)
+	views, _, err := positions(ctx, p.runner, tail)
 	if err != nil {
 		return err
 	}

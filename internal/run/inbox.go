@@ -2,8 +2,6 @@ package run
 
 import (
 	"context"
-	"log/slog"
-	"time"
 
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
@@ -27,17 +25,17 @@ type refusals struct {
 }
 
 // serveInbox takes commands in to be kept, until the context ends. It needs no writer: they are worked off when there is one.
-func serveInbox(ctx context.Context, nc *nats.Conn, store *dispatch.InboxStore, intake *dispatch.Intake, refused refusals, now func() time.Time, log *slog.Logger) error {
+func (p *writerPart) serveInbox(ctx context.Context) error {
 	service, err := dispatch.NewInboxService(ctx, dispatch.InboxServiceConfig{
-		Name: topology.InboxService, Version: Version(), Conn: nc, Store: store, Intake: intake, Inside: insideName,
-		Refused: refused.log, RefusedStore: refused.store, Now: now, Logger: log,
+		Name: topology.InboxService, Version: Version(), Conn: p.nc, Store: p.inbox, Intake: p.intake, Inside: insideName,
+		Refused: p.refused.log, RefusedStore: p.refused.store, Now: p.cfg.Now, Logger: p.log,
 	})
 	if err != nil {
 		return stoppedBy(ctx, err)
 	}
 	<-ctx.Done()
 	err = service.Stop()
-	if nc.IsClosed() {
+	if p.nc.IsClosed() {
 		// The subscriptions went with the connection, whose end has its own report.
 		return nil
 	}
@@ -45,14 +43,15 @@ func serveInbox(ctx context.Context, nc *nats.Conn, store *dispatch.InboxStore, 
 }
 
 // workInbox works off the inbox from when the writer is ready until the context ends.
-func workInbox(ctx context.Context, store *dispatch.InboxStore, writer *dispatch.Writer, offer func(dispatch.Submission), intake *dispatch.Intake, refused *dispatch.RefusedLog, now func() time.Time, log *slog.Logger) error {
+func (p *writerPart) workInbox(ctx context.Context, writer *dispatch.Writer) error {
 	select {
 	case <-writer.Ready():
 	case <-ctx.Done():
 		return nil
 	}
-	worker := dispatch.NewInboxWorker(dispatch.WorkerConfig{Store: store, Intake: intake, Submit: func(c es.Command, answer func(es.Answer)) {
+	offer := p.watch.offer(writer.Offer)
+	worker := dispatch.NewInboxWorker(dispatch.WorkerConfig{Store: p.inbox, Intake: p.intake, Submit: func(c es.Command, answer func(es.Answer)) {
 		offer(dispatch.Submission{Command: c, Sender: c.Actor, Answer: answer})
-	}, Refused: refused, Now: now, Logger: log})
+	}, Refused: p.refused.log, Now: p.cfg.Now, Logger: p.log})
 	return errors.Wrap(worker.Run(ctx), "work off the inbox")
 }

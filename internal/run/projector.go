@@ -11,6 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"catenary/audit"
+	"catenary/audit/proof"
+	"catenary/audit/store"
 	"catenary/es"
 	"catenary/es/natskv"
 	"catenary/es/natsstore"
@@ -53,9 +55,9 @@ type ProjectorConfig struct {
 	Monitor Monitor
 }
 
-// Projector runs a projector and the query service over a connection in the ledger's account until the context ends. It makes
-// or checks the buckets first; the event stream MUST be there. With a file for it, it keeps the audit store too. A view that can't go on stops alone, with its reason in the
-// log and in every answer about positions. It gives [ErrConnectionClosed], and why the projector can't go on.
+// Projector runs a projector and its services over a connection in the ledger's account until the context ends. It makes or checks the
+// buckets first; the event stream MUST be there. With a file for it, it keeps the audit store too. A view that can't go on stops alone, with
+// its reason in the log and in every answer about positions. It gives [ErrConnectionClosed], and why the projector can't go on.
 func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 	if c.Now == nil {
 		c.Now = failpoint.Clock(time.Now)
@@ -63,114 +65,122 @@ func Projector(ctx context.Context, nc *nats.Conn, c ProjectorConfig) error {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	log := c.Logger.With("component", "projector")
-	watch := newProjectorWatch(c.Monitor)
-	defer watch.end()
-	if err := prepareProjector(ctx, nc, c.Streams); err != nil {
+	p := &projectorPart{nc: nc, cfg: c, log: c.Logger.With("component", "projector"), watch: newProjectorWatch(c.Monitor), registry: events.Registry()}
+	defer p.watch.end()
+	defer p.close()
+	if err := p.prepare(ctx); err != nil {
 		return stoppedBy(ctx, err)
 	}
-	if err := prepareBulk(ctx, nc, c.Streams); err != nil {
-		return stoppedBy(ctx, err)
+	p.watch.runner, p.watch.proofs, p.watch.past = p.runner, p.proofs, p.past
+	p.watch.looks()
+	if p.guard != nil {
+		defer c.Monitor.lookAtGuard(p.guard)()
 	}
-	store, err := natsstore.Open(ctx, nc, natsstore.Config{})
-	if err != nil {
-		return stoppedBy(ctx, err)
+	return Together(ctx, p.tasks())
+}
+
+// projectorPart is a projector's process.
+type projectorPart struct {
+	nc          *nats.Conn
+	cfg         ProjectorConfig
+	log         *slog.Logger
+	watch       *projectorWatch
+	registry    *es.Registry
+	store       *natsstore.Store
+	generations *natskv.Generations
+	runner      *project.Runner
+	proofs      *proof.Log
+	past        *store.Store     // nil without one
+	guard       *guard.Watch     // nil where a writer of this process guards
+	copies      *mirrors.Mirrors // nil where somebody else keeps them
+	behind      mirrors.Targets
+}
+
+// prepare makes or checks what the projector owns, and makes its parts.
+func (p *projectorPart) prepare(ctx context.Context) error {
+	if err := prepareProjector(ctx, p.nc, p.cfg.Streams); err != nil {
+		return err
 	}
-	defer store.Close()
-	var copies *mirrors.Mirrors
-	var behind mirrors.Targets
-	if c.Mirrors != nil {
-		if copies, behind, err = trueMirrors(ctx, nc, c.Mirrors, c.Streams, log); err != nil {
-			return stoppedBy(ctx, err)
+	if err := prepareBulk(ctx, p.nc, p.cfg.Streams); err != nil {
+		return err
+	}
+	var err error
+	if p.store, err = natsstore.Open(ctx, p.nc, natsstore.Config{}); err != nil {
+		return err
+	}
+	if p.cfg.Mirrors != nil {
+		if p.copies, p.behind, err = trueMirrors(ctx, p.nc, p.cfg.Mirrors, p.cfg.Streams, p.log); err != nil {
+			return err
 		}
-		c.Copies = copies
+		p.cfg.Copies = p.copies
 	}
-	generations, err := natskv.OpenGenerations(ctx, nc, c.Streams, c.Copies)
-	if err != nil {
-		return stoppedBy(ctx, err)
+	if p.generations, err = natskv.OpenGenerations(ctx, p.nc, p.cfg.Streams, p.cfg.Copies); err != nil {
+		return err
 	}
+	if p.runner, err = p.newRunner(ctx); err != nil {
+		return err
+	}
+	if p.proofs, err = p.newProofs(ctx); err != nil {
+		return err
+	}
+	if p.cfg.Guards {
+		if p.guard, err = guard.New(guard.Config{Conn: p.nc, Streams: p.cfg.Streams, Now: p.cfg.Now, Logger: p.log}); err != nil {
+			return err
+		}
+	}
+	if p.cfg.AuditFile != "" {
+		p.past, err = p.newAuditStore()
+	}
+	return err
+}
+
+func (p *projectorPart) close() {
+	if p.store != nil {
+		p.store.Close()
+	}
+}
+
+// newRunner makes what folds the views.
+func (p *projectorPart) newRunner(ctx context.Context) (*project.Runner, error) {
 	specs, err := project.Specs(projections.All, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	marks, err := natskv.OpenKeyValue(ctx, nc, topology.BucketMarks)
+	marks, err := natskv.OpenKeyValue(ctx, p.nc, topology.BucketMarks)
 	if err != nil {
-		return stoppedBy(ctx, err)
+		return nil, err
 	}
-	registry := events.Registry()
-	runner, err := project.New(project.Config{
-		Store: store, Registry: registry, Views: specs, Marks: marks, Generations: generations, Orders: projections.Orders(), Losses: projections.Losses(), Logger: log, Clock: c.Now,
-		Trace: c.Monitor.traceViews(),
+	return project.New(project.Config{
+		Store: p.store, Registry: p.registry, Views: specs, Marks: marks, Generations: p.generations, Orders: projections.Orders(), Losses: projections.Losses(),
+		Logger: p.log, Clock: p.cfg.Now, Trace: p.cfg.Monitor.traceViews(),
 	})
-	if err != nil {
-		return err
-	}
-	queries := audit.Config{
-		Store: store, Registry: registry, Version: Version(), Logger: log,
-		Positions: func(ctx context.Context, sequence uint64) ([]audit.ViewPosition, uint64, error) {
-			return positions(ctx, runner, sequence)
-		},
-		Projections: func(ctx context.Context) (project.Status, error) {
-			looking, cancel := context.WithTimeout(ctx, statusPatience)
-			defer cancel()
-			return runner.Status(looking), nil
-		},
-		Verify: func(ctx context.Context, read es.Store) (project.Report, error) {
-			return project.Verify(ctx, project.Verification{
-				Store: read, Registry: registry, NewViews: projections.All, Orders: projections.Orders(), Bucket: presentBucket(ctx, nc, generations),
-			})
-		},
-		Rebuild: runner.Rebuild,
-	}
-	proofs, err := newProofs(ctx, nc, store, c.Proofs, c.Now, log)
-	if err != nil {
-		return stoppedBy(ctx, err)
+}
+
+// tasks are what runs until the projector ends.
+func (p *projectorPart) tasks() map[string]func(context.Context) error {
+	tasks := map[string]func(context.Context) error{
+		"":           p.runner.Run,
+		"proofs":     p.proofs.Run,
+		"connection": func(ctx context.Context) error { return p.cfg.Monitor.awaitClosed(ctx, "projector bus", p.nc) },
 	}
 	services := map[string]func(ctx context.Context, serves func()) error{
-		"proof service": func(ctx context.Context, serves func()) error { return serveProofs(ctx, nc, proofs, serves) },
-		"logs service": func(ctx context.Context, serves func()) error {
-			return serveLogs(ctx, nc, log.With("component", "logs"), serves)
-		},
-		"depot": func(ctx context.Context, serves func()) error {
-			return serveDepot(ctx, nc, store, runner, c.Now, log.With("component", "depot"), serves)
-		},
-		"nodes service": func(ctx context.Context, serves func()) error {
-			return serveDesk(ctx, nc, generations, runner, watch, store, time.Now, log.With("component", "desk"), serves)
-		},
-		"query service": func(ctx context.Context, serves func()) error { return serveQueries(ctx, nc, queries, serves) },
+		"proof service": p.serveProofs, "logs service": p.serveLogs, "depot": p.serveDepot, "nodes service": p.serveDesk, "query service": p.serveQueries,
 	}
-	tasks := map[string]func(context.Context) error{
-		"":           runner.Run,
-		"proofs":     proofs.Run,
-		"connection": func(ctx context.Context) error { return c.Monitor.awaitClosed(ctx, "projector bus", nc) },
-	}
-	serves := whenAll(len(services), watch.ready(c.Ready))
+	serves := whenAll(len(services), p.watch.ready(p.cfg.Ready))
 	for name, serve := range services {
 		tasks[name] = func(ctx context.Context) error { return serve(ctx, serves) }
 	}
-	if c.Mirrors != nil {
-		tasks["connection of the mirrors"] = func(ctx context.Context) error { return awaitClosed(ctx, c.Mirrors) }
-		tasks["mirrors"] = func(ctx context.Context) error { return seeThemFollow(ctx, copies, behind, log) }
+	if p.copies != nil {
+		tasks["connection of the mirrors"] = func(ctx context.Context) error { return awaitClosed(ctx, p.cfg.Mirrors) }
+		tasks["mirrors"] = p.seeMirrorsFollow
 	}
-	if c.Guards {
-		streams, err := guard.New(guard.Config{Conn: nc, Streams: c.Streams, Now: c.Now, Logger: log})
-		if err != nil {
-			return err
-		}
-		defer c.Monitor.lookAtGuard(streams)()
-		tasks["guard"] = streams.Tell
+	if p.guard != nil {
+		tasks["guard"] = p.guard.Tell
 	}
-	if c.AuditFile != "" {
-		past, err := newAuditStore(nc, c.Streams, c.AuditFile, store, c.Now, log)
-		if err != nil {
-			return err
-		}
-		queries.Past, watch.past = past, past
-		tasks["audit store"] = past.Run
+	if p.past != nil {
+		tasks["audit store"] = p.past.Run
 	}
-	watch.runner, watch.proofs = runner, proofs
-	watch.looks()
-	return Together(ctx, tasks)
+	return tasks
 }
 
 // trueMirrors gives what keeps the mirrors, after all of them are true, and how far each has to come: nothing is written into the buckets before. The
@@ -187,17 +197,17 @@ func trueMirrors(ctx context.Context, ledger, ops *nats.Conn, options topology.O
 	return m, behind, err
 }
 
-// seeThemFollow says so when a mirror does not follow its bucket. It returns when the context ends: views go on without their mirrors.
-func seeThemFollow(ctx context.Context, m *mirrors.Mirrors, behind mirrors.Targets, log *slog.Logger) error {
+// seeMirrorsFollow says so when a mirror does not follow its bucket. It returns when the context ends: views go on without their mirrors.
+func (p *projectorPart) seeMirrorsFollow(ctx context.Context) error {
 	for {
-		err := m.Follows(ctx, behind)
+		err := p.copies.Follows(ctx, p.behind)
 		if err == nil {
 			<-ctx.Done()
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		log.Warn("a copy does not follow its bucket: readers of copies see what was", "reason", err)
+		p.log.Warn("a copy does not follow its bucket: readers of copies see what was", "reason", err)
 		select {
 		case <-time.After(followPause):
 		case <-ctx.Done():
@@ -249,8 +259,28 @@ func orHoles(ctx context.Context, nc *nats.Conn, err error) error {
 	return err
 }
 
-func serveQueries(ctx context.Context, nc *nats.Conn, c audit.Config, serves func()) error {
-	service, err := audit.Serve(nc, c)
+// serveQueries answers questions until the context ends.
+func (p *projectorPart) serveQueries(ctx context.Context, serves func()) error {
+	c := audit.Config{
+		Store: p.store, Registry: p.registry, Version: Version(), Logger: p.log, Rebuild: p.runner.Rebuild,
+		Positions: func(ctx context.Context, sequence uint64) ([]audit.ViewPosition, uint64, error) {
+			return positions(ctx, p.runner, sequence)
+		},
+		Projections: func(ctx context.Context) (project.Status, error) {
+			looking, cancel := context.WithTimeout(ctx, statusPatience)
+			defer cancel()
+			return p.runner.Status(looking), nil
+		},
+		Verify: func(ctx context.Context, read es.Store) (project.Report, error) {
+			return project.Verify(ctx, project.Verification{
+				Store: read, Registry: p.registry, NewViews: projections.All, Orders: projections.Orders(), Bucket: presentBucket(ctx, p.nc, p.generations),
+			})
+		},
+	}
+	if p.past != nil {
+		c.Past = p.past
+	}
+	service, err := audit.Serve(p.nc, c)
 	return untilStopped(ctx, service, err, serves)
 }
 

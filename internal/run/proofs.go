@@ -3,15 +3,12 @@ package run
 import (
 	"context"
 	"crypto/rand"
-	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"catenary/audit/proof"
-	"catenary/es"
 	"catenary/es/natskv"
-	"catenary/events"
 	"catenary/internal/topology"
 )
 
@@ -37,24 +34,25 @@ func prepareProofs(ctx context.Context, nc *nats.Conn, options topology.Options)
 }
 
 // newProofs makes the log that signs checkpoints and gives proofs.
-func newProofs(ctx context.Context, nc *nats.Conn, store es.Store, c ProofConfig, now func() time.Time, log *slog.Logger) (*proof.Log, error) {
-	tiles, err := natskv.OpenKeyValue(ctx, nc, topology.BucketTiles)
+func (p *projectorPart) newProofs(ctx context.Context) (*proof.Log, error) {
+	c := p.cfg.Proofs
+	tiles, err := natskv.OpenKeyValue(ctx, p.nc, topology.BucketTiles)
 	if err != nil {
 		return nil, err
 	}
-	checkpoints, err := proof.OpenCheckpoints(ctx, nc)
+	checkpoints, err := proof.OpenCheckpoints(ctx, p.nc)
 	if err != nil {
 		return nil, err
 	}
 	config := proof.Config{
-		Events: store, Tiles: proof.BucketTiles{Bucket: tiles}, Checkpoints: checkpoints, Every: c.Every, AfterEvents: c.AfterEvents, Now: now, Logger: log,
+		Events: p.store, Tiles: proof.BucketTiles{Bucket: tiles}, Checkpoints: checkpoints, Every: c.Every, AfterEvents: c.AfterEvents, Now: p.cfg.Now, Logger: p.log,
 		Accepted: func(ctx context.Context) (func(proof.Checkpoint) bool, error) {
-			accepted, err := acceptedWitnesses(ctx, store, events.Registry())
+			accepted, err := acceptedWitnesses(ctx, p.store, p.registry)
 			return func(c proof.Checkpoint) bool { return accepted[checkpointWitness(c)] }, err
 		},
 	}
 	if c.KeyFile == "" {
-		log.Info("this projector has no key, so it signs no checkpoints")
+		p.log.Info("this projector has no key, so it signs no checkpoints")
 		return proof.New(config), nil
 	}
 	var keys proof.KeyFile
@@ -67,19 +65,20 @@ func newProofs(ctx context.Context, nc *nats.Conn, store es.Store, c ProofConfig
 	}
 	switch {
 	case config.New != nil:
-		log.Warn("new keys sign, as told; the next checkpoint says so", "keys", config.New.Keys, "reason", config.New.Reason)
+		p.log.Warn("new keys sign, as told; the next checkpoint says so", "keys", config.New.Keys, "reason", config.New.Reason)
 	case c.NewKeys != "":
-		log.Info("the keys that are there have signed before, so no new ones are put on record", "keys", keys.Public)
+		p.log.Info("the keys that are there have signed before, so no new ones are put on record", "keys", keys.Public)
 	}
 	if keys.Exposed {
-		log.Warn("others could read the keys that checkpoints are signed with; they can't any more, but the keys may have to be replaced", "file", keys.Path)
+		p.log.Warn("others could read the keys that checkpoints are signed with; they can't any more, but the keys may have to be replaced", "file", keys.Path)
 	}
 	config.Signers, config.Public = keys.Signers, keys.Public
-	log.Info("checkpoints are signed", "chain", keys.Name(), "keys", keys.Public)
+	p.log.Info("checkpoints are signed", "chain", keys.Name(), "keys", keys.Public)
 	return proof.New(config), nil
 }
 
-func serveProofs(ctx context.Context, nc *nats.Conn, l *proof.Log, serves func()) error {
-	service, err := proof.Serve(nc, Version(), l)
+// serveProofs gives proofs until the context ends.
+func (p *projectorPart) serveProofs(ctx context.Context, serves func()) error {
+	service, err := proof.Serve(p.nc, Version(), p.proofs)
 	return untilStopped(ctx, service, err, serves)
 }

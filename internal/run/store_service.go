@@ -2,10 +2,8 @@ package run
 
 import (
 	"context"
-	"log/slog"
 
 	"github.com/cockroachdb/errors"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
 	"catenary/es"
@@ -22,15 +20,15 @@ const storeQuestions = 16
 var errStoreBusy = errors.New("too many backups are being taken; ask again")
 
 // serveStore gives out what a backup needs until the context ends. Every writer does, also one that stands by: what they give is the same.
-func serveStore(ctx context.Context, nc *nats.Conn, store es.Store, c WriterConfig, log *slog.Logger) error {
-	ledger, err := backup.NewLedger(nc, store)
+func (p *writerPart) serveStore(ctx context.Context) error {
+	ledger, err := backup.NewLedger(p.nc, p.store)
 	if err != nil {
 		return err
 	}
 	service, err := parts.Serve(parts.Config{
-		Conn: nc, Name: topology.StoreService, Version: Version(), About: "Gives out what a backup needs.",
+		Conn: p.nc, Name: topology.StoreService, Version: Version(), About: "Gives out what a backup needs.",
 		Endpoints: ledger.Endpoints(),
-		Most:      storeQuestions, Busy: errStoreBusy, Logger: log,
+		Most:      storeQuestions, Busy: errStoreBusy, Logger: p.log,
 		Code: func(err error) string {
 			if errors.IsAny(err, es.ErrUnavailable, errStoreBusy) {
 				return backup.CodeUnavailable

@@ -48,8 +48,6 @@ type WriterConfig struct {
 	// Room tells how full the store is; the writer keeps it up to date while it runs, and appends nothing while the disk is full. Nil makes
 	// one over the writer's own connection, which knows nothing of the disk.
 	Room *room.Watch
-	// Guard keeps the streams as they must be while the writer runs. Nil makes one over the writer's own connection.
-	Guard *guard.Watch
 	// EraseCopies erases what copies of the actor directory hold at a sequence. It may be nil.
 	EraseCopies func(ctx context.Context, sequence uint64) error
 	// Now is the clock. Default: time.Now.
@@ -100,7 +98,7 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 	}
 	defer p.watch.lookAtStore(js)()
 	defer p.watch.lookAtRoom(p.cfg.Room)()
-	defer p.watch.lookAtGuard(p.cfg.Guard)()
+	defer p.watch.lookAtGuard(p.guard)()
 	return Together(ctx, map[string]func(context.Context) error{
 		"":           p.turns,
 		"connection": func(ctx context.Context) error { return c.Monitor.awaitClosed(ctx, "writer bus", nc) },
@@ -110,27 +108,23 @@ func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 			service, err := audit.ServeTail(nc, audit.Config{Store: p.store, Version: Version(), Logger: p.log})
 			return untilStopped(ctx, service, err, func() {})
 		},
-		"inbox service": func(ctx context.Context) error {
-			return serveInbox(ctx, nc, p.inbox, p.intake, p.refused, p.cfg.Now, p.log)
-		},
-		"store service":    func(ctx context.Context) error { return serveStore(ctx, nc, p.store, p.cfg, p.log) },
+		"inbox service":    p.serveInbox,
+		"store service":    p.serveStore,
 		"room":             p.cfg.Room.Run,
-		"guard":            func(ctx context.Context) error { return p.afterCheck(ctx, p.cfg.Guard.Run) },
+		"guard":            func(ctx context.Context) error { return p.afterCheck(ctx, p.guard.Run) },
 		"refused commands": p.refused.log.Run,
 		"actors":           p.followActors,
 	})
 }
 
-// keepers makes what looks after the store, so far as nobody else has.
+// keepers makes what looks after the store.
 func (p *writerPart) keepers() (err error) {
 	if p.cfg.Room == nil {
 		if p.cfg.Room, err = room.New(room.Config{Conn: p.nc, Now: p.cfg.Now, Logger: p.log}); err != nil {
 			return err
 		}
 	}
-	if p.cfg.Guard == nil {
-		p.cfg.Guard, err = guard.New(guard.Config{Conn: p.nc, Streams: p.cfg.Streams, Now: p.cfg.Now, Logger: p.log})
-	}
+	p.guard, err = guard.New(guard.Config{Conn: p.nc, Streams: p.cfg.Streams, Now: p.cfg.Now, Logger: p.log})
 	return err
 }
 
@@ -163,6 +157,7 @@ type writerPart struct {
 	inbox     *dispatch.InboxStore
 	actor     string
 	baton     *dispatch.Baton // nil for one that contends
+	guard     *guard.Watch
 	watch     *writerWatch
 }
 
@@ -272,7 +267,7 @@ func (p *writerPart) turn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	writer, err := newWriter(p.cfg, room.Gate{Store: p.store, Watch: p.cfg.Room}, p.snapshots, p.actor, loss, p.watch.tells(), p.log)
+	writer, err := p.newWriter(loss)
 	if err != nil {
 		return err
 	}
@@ -376,7 +371,7 @@ func (p *writerPart) work(ctx context.Context, writer *dispatch.Writer, turn fun
 		},
 		"inbox": func(ctx context.Context) error {
 			defer ended()
-			return workInbox(ctx, p.inbox, writer, p.watch.offer(writer.Offer), p.intake, p.refused.log, p.cfg.Now, p.log)
+			return p.workInbox(ctx, writer)
 		},
 	})
 }
@@ -438,13 +433,14 @@ func (p *writerPart) openIntake(ctx context.Context) error {
 	return nil
 }
 
-func newWriter(c WriterConfig, store es.Store, snapshots dispatch.Snapshots, actor string, loss *events.WriterLossAccepted, watch dispatch.Watch, log *slog.Logger) (*dispatch.Writer, error) {
+// newWriter makes the writer of a turn, which records a loss that was accepted.
+func (p *writerPart) newWriter(loss *events.WriterLossAccepted) (*dispatch.Writer, error) {
 	rules := aggregates.Config{}
 	if _, err := aggregates.NewWorld(rules); err != nil {
 		return nil, err
 	}
 	return dispatch.NewWriter(dispatch.Config{
-		Store:    store,
+		Store:    room.Gate{Store: p.store, Watch: p.cfg.Room},
 		Registry: events.Registry(),
 		NewModel: func() es.Decider {
 			world, err := aggregates.NewWorld(rules)
@@ -456,7 +452,8 @@ func newWriter(c WriterConfig, store es.Store, snapshots dispatch.Snapshots, act
 		Start: commands.StartWriter{WriterStarted: events.WriterStarted{
 			ID: newID(), Program: Version(), Rules: aggregates.RulesVersion,
 		}, Loss: loss},
-		Snapshots: snapshots, SnapshotEvery: c.SnapshotEvery, Now: c.Now, NewID: newID, Actor: actor, Durability: c.Durability, Watch: watch, Logger: log,
+		Snapshots: p.snapshots, SnapshotEvery: p.cfg.SnapshotEvery, Now: p.cfg.Now, NewID: newID, Actor: p.actor, Durability: p.cfg.Durability,
+		Watch: p.watch.tells(), Logger: p.log,
 	})
 }
 
