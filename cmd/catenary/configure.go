@@ -93,7 +93,7 @@ type settingsFile struct {
 }
 
 // write writes all files and gives their paths.
-func (c configuration) write() (files []string, err error) {
+func (c configuration) write() ([]string, error) {
 	if c.durability != string(embedded.DurabilityFsync) && c.durability != string(embedded.DurabilityInterval) {
 		return nil, usagef("--durability is %q: it is fsync or interval", c.durability)
 	}
@@ -101,98 +101,144 @@ func (c configuration) write() (files []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var urls []string
-	for _, m := range servers {
-		urls = append(urls, m.url)
-	}
-	url := strings.Join(urls, ",")
 	limits, err := topology.Fit(c.storeBytes, topology.Options{})
 	if err != nil {
 		return nil, errors.Mark(err, errUsage)
 	}
-	if err := os.MkdirAll(c.dir, 0o700); err != nil {
-		return nil, errors.Wrap(err, "make the directory")
-	}
-	dir, err := filepath.Abs(c.dir)
+	dir, store, err := c.directories()
 	if err != nil {
-		return nil, errors.Wrap(err, "directory of the configuration")
+		return nil, err
 	}
-	store := filepath.Join(dir, "data")
-	if c.store != "" {
-		if store, err = filepath.Abs(c.store); err != nil {
-			return nil, errors.Wrap(err, "directory of the store")
+	var urls []string
+	for _, m := range servers {
+		urls = append(urls, m.url)
+	}
+	d := deployment{
+		dir: dir, store: store, servers: servers, texts: map[string][]byte{},
+		layout: topology.Layout{MaxStoreBytes: c.storeBytes, SyncAlways: c.durability == string(embedded.DurabilityFsync)},
+		settings: settingsFile{
+			Server: strings.Join(urls, ","), NKey: filepath.Join(dir, "ledger.nk"), MirrorsNKey: filepath.Join(dir, "mirrors.nk"), Durability: c.durability,
+			Replicas: topology.ReplicasOf(len(servers)), EventStoreBytes: limits.EventStoreBytes, BucketBytes: limits.BucketBytes,
+		},
+	}
+	for _, add := range []func() error{
+		d.addKeys,
+		func() error { return d.addUsers(c.people, c.agents) },
+		d.addServers,
+		d.addSettings,
+	} {
+		if err := add(); err != nil {
+			return nil, err
 		}
 	}
-	layout := topology.Layout{MaxStoreBytes: c.storeBytes, SyncAlways: c.durability == string(embedded.DurabilityFsync)}
-	settings := settingsFile{
-		Server: url, NKey: filepath.Join(dir, "ledger.nk"), MirrorsNKey: filepath.Join(dir, "mirrors.nk"), Durability: c.durability,
-		Replicas: topology.ReplicasOf(len(servers)), EventStoreBytes: limits.EventStoreBytes, BucketBytes: limits.BucketBytes,
+	for _, path := range d.files {
+		if err := os.WriteFile(path, d.texts[path], 0o600); err != nil {
+			return nil, errors.Wrap(err, "write the configuration")
+		}
 	}
-	if layout.Ledger.NKey, err = ownKey(settings.NKey); err != nil {
-		return nil, err
+	return append(d.files, d.credentials...), nil
+}
+
+// directories gives the one to write into, which it makes, and the one of the store.
+func (c configuration) directories() (dir, store string, err error) {
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return "", "", errors.Wrap(err, "make the directory")
 	}
-	if layout.Mirrors.NKey, err = ownKey(settings.MirrorsNKey); err != nil {
-		return nil, err
+	if dir, err = filepath.Abs(c.dir); err != nil {
+		return "", "", errors.Wrap(err, "directory of the configuration")
 	}
-	credentials := []string{settings.NKey, settings.MirrorsNKey}
-	add := func(file, name, node string) error {
-		path := filepath.Join(dir, file+".env")
-		u, err := userOf(path, url, name, node)
-		layout.People, credentials = append(layout.People, u), append(credentials, path)
+	if c.store == "" {
+		return dir, filepath.Join(dir, "data"), nil
+	}
+	store, err = filepath.Abs(c.store)
+	return dir, store, errors.Wrap(err, "directory of the store")
+}
+
+// deployment is what is written for the servers, the processes and the users of a chain.
+type deployment struct {
+	dir, store string
+	servers    []configuredServer
+	layout     topology.Layout
+	settings   settingsFile
+	// files are written last, with their texts. Credentials are the files of keys, passwords and secrets: one that is there is kept.
+	files       []string
+	texts       map[string][]byte
+	credentials []string
+}
+
+func (d *deployment) addFile(name string, text []byte) {
+	path := filepath.Join(d.dir, name)
+	d.files, d.texts[path] = append(d.files, path), text
+}
+
+// addKeys lets in the writer and the projector.
+func (d *deployment) addKeys() (err error) {
+	d.credentials = append(d.credentials, d.settings.NKey, d.settings.MirrorsNKey)
+	if d.layout.Ledger.NKey, err = ownKey(d.settings.NKey); err != nil {
 		return err
 	}
-	for _, name := range append([]string{topology.UserOperator}, c.people...) {
+	d.layout.Mirrors.NKey, err = ownKey(d.settings.MirrorsNKey)
+	return err
+}
+
+// addUsers lets in the operator, people and agents.
+func (d *deployment) addUsers(people, agents []string) error {
+	for _, name := range append([]string{topology.UserOperator}, people...) {
 		if es.Key(name) != name {
-			return nil, usagef("--person is %q: give a name of letters, digits, _ and -", name)
+			return usagef("--person is %q: give a name of letters, digits, _ and -", name)
 		}
-		if err := add(name, name, ""); err != nil {
-			return nil, err
+		if err := d.addUser(name, ""); err != nil {
+			return err
 		}
 	}
-	for _, node := range c.agents {
+	for _, node := range agents {
 		if err := es.CheckName("node", node); err != nil {
-			return nil, err
+			return err
 		}
-		name := topology.AgentUser(es.Key(node))
-		if err := add(name, name, es.Key(node)); err != nil {
-			return nil, err
+		if err := d.addUser(topology.AgentUser(es.Key(node)), es.Key(node)); err != nil {
+			return err
 		}
 	}
-	texts := map[string][]byte{}
-	for _, m := range servers {
-		own := layout
-		own.ServerName, own.Listen, own.StoreDir = m.name, m.listen, store
-		file := "nats-server.conf"
+	return nil
+}
+
+func (d *deployment) addUser(name, node string) error {
+	path := filepath.Join(d.dir, name+".env")
+	u, err := userOf(path, d.settings.Server, name, node)
+	d.layout.People, d.credentials = append(d.layout.People, u), append(d.credentials, path)
+	return err
+}
+
+// addServers adds the configuration of each server.
+func (d *deployment) addServers() (err error) {
+	secret := filepath.Join(d.dir, "cluster.secret")
+	for _, m := range d.servers {
+		own, file := d.layout, "nats-server.conf"
+		own.ServerName, own.Listen, own.StoreDir = m.name, m.listen, d.store
 		if m.route != "" {
 			file = "nats-server." + m.name + ".conf"
-			own.StoreDir = filepath.Join(store, m.name)
-			secret := filepath.Join(dir, "cluster.secret")
-			if own.Cluster, err = clusterOf(servers, m, secret); err != nil {
-				return nil, err
-			}
-			if !slices.Contains(credentials, secret) {
-				credentials = append(credentials, secret)
+			own.StoreDir = filepath.Join(d.store, m.name)
+			if own.Cluster, err = clusterOf(d.servers, m, secret); err != nil {
+				return err
 			}
 		}
 		text, err := own.Config()
 		if err != nil {
-			return nil, errors.Mark(err, errUsage)
+			return errors.Mark(err, errUsage)
 		}
-		path := filepath.Join(dir, file)
-		files, texts[path] = append(files, path), []byte(text)
+		d.addFile(file, []byte(text))
 	}
-	yamlText, err := yaml.Marshal(settings)
-	if err != nil {
-		return nil, errors.Wrap(err, "settings")
+	if len(d.servers) > 1 {
+		d.credentials = append(d.credentials, secret)
 	}
-	settingsPath := filepath.Join(dir, "catenary.yaml")
-	files, texts[settingsPath] = append(files, settingsPath), yamlText
-	for _, path := range files {
-		if err := os.WriteFile(path, texts[path], 0o600); err != nil {
-			return nil, errors.Wrap(err, "write the configuration")
-		}
-	}
-	return append(files, credentials...), nil
+	return nil
+}
+
+// addSettings adds what the writer and the projector read.
+func (d *deployment) addSettings() error {
+	text, err := yaml.Marshal(d.settings)
+	d.addFile("catenary.yaml", text)
+	return errors.Wrap(err, "settings")
 }
 
 // configuredServer is one server that is to be configured.

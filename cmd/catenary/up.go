@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"log/slog"
 	"maps"
 	"path/filepath"
@@ -12,17 +10,10 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/cockroachdb/errors"
-	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
-	"catenary/audit"
 	"catenary/audit/proof"
-	"catenary/chain"
 	"catenary/embedded"
-	"catenary/es"
-	"catenary/es/dispatch"
-	"catenary/internal/natsconn"
-	"catenary/internal/room"
 	"catenary/internal/run"
 )
 
@@ -47,6 +38,8 @@ const (
 	readyStep = 2 * time.Second
 	// stopPatience bounds the stopping of the server, which takes milliseconds.
 	stopPatience = 10 * time.Second
+	// reopenPause bounds the pause between two starts: a disk that is full again at once is not worked on without end.
+	reopenPause = 30 * time.Second
 )
 
 // upConfig is what up is told.
@@ -156,270 +149,5 @@ func (a *app) up(ctx context.Context, c upConfig, accept *run.AcceptedLoss) erro
 		case <-ctx.Done():
 			return nil
 		}
-	}
-}
-
-// errReopen means that the chain is to be started again.
-var errReopen = errors.New("there is room on the disk again")
-
-const (
-	// reopenPause bounds the pause between two starts: a disk that is full again at once is not worked on without end.
-	reopenPause = 30 * time.Second
-	// reopenPoll is how often the full disk is looked at.
-	reopenPoll = 250 * time.Millisecond
-)
-
-// reopen waits until the server can't write to its store, and then until there is room to start it again. It gives an error marked
-// errReopen.
-func reopen(ctx context.Context, server *embedded.Server, store string, log *slog.Logger) error {
-	select {
-	case <-server.Unwritable():
-	case <-ctx.Done():
-		return nil
-	}
-	log.Error("the server can't write to its store: nothing is recorded until it is started again, which is done here as soon as there is room on the disk", "store", store)
-	tick := time.NewTicker(reopenPoll)
-	defer tick.Stop()
-	for {
-		free, err := room.FreeBytes(store)
-		if err != nil {
-			return err
-		}
-		if free > room.ReserveBytes {
-			return errReopen
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-func (a *app) upOnce(ctx context.Context, c *upConfig, accept *run.AcceptedLoss, monitor run.Monitor) (err error) {
-	log := a.logger(slog.LevelInfo)
-	serverLog := slog.New(quieter{Handler: log.Handler(), level: slog.LevelWarn})
-	if c.verbose {
-		log = a.logger(slog.LevelDebug)
-		serverLog = log
-	}
-	store, err := filepath.Abs(c.store)
-	if err != nil {
-		return errors.Wrapf(err, "store directory %s", c.store)
-	}
-	server, err := embedded.Start(ctx, embedded.Config{
-		StoreDir: store, Listen: c.listen, Durability: embedded.Durability(c.durability), Logger: serverLog,
-	})
-	if err != nil {
-		return upError(ctx, c.store, err)
-	}
-	defer func() {
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
-		defer cancel()
-		err = errors.CombineErrors(err, server.Shutdown(stopping))
-		log.Info("stopped")
-	}()
-	c.listen = server.Listen()
-	if path := server.CredentialsPath(); path != "" && !c.again {
-		log.Info("clients need a user and a password, as NATS_USER and NATS_PASSWORD or in a nats context", "file", path)
-	}
-	if err := prepare(ctx, server); err != nil {
-		return upError(ctx, c.store, err)
-	}
-	proofs := run.ProofConfig{KeyFile: cmp.Or(c.checkpointKey, filepath.Join(store, checkpointKeyFile)), NewKeys: c.newCheckpointKey, Chain: c.chain, Every: c.checkpointEvery}
-	writing, projecting := make(chan struct{}), make(chan struct{})
-	parts := map[string]func(context.Context) error{
-		"store": func(ctx context.Context) error { return reopen(ctx, server, store, log) },
-		"writer": a.upPart(server, func(ctx context.Context, nc *nats.Conn) error {
-			watch, err := room.New(room.Config{Conn: nc, Dir: store, Now: a.Now, Logger: log.With("component", "room")})
-			if err != nil {
-				return err
-			}
-			return run.Writer(ctx, nc, run.WriterConfig{
-				Streams: server.Options(), Room: watch,
-				Durability:       dispatch.Durability{Fsync: c.durability == string(embedded.DurabilityFsync), Replicas: 1},
-				DiscardSnapshots: c.discardSnapshots, Accept: accept, AuditFile: c.auditFile(store), EraseCopies: server.EraseActor, Now: a.Now, Monitor: monitor, Logger: log, Ready: func() { close(writing) },
-				Alone: true, // nobody else has the password of the ledger's account
-			})
-		}),
-		"projector": a.upPart(server, func(ctx context.Context, nc *nats.Conn) error {
-			copies, err := server.OpenMirrors()
-			if err != nil {
-				return err
-			}
-			return run.Projector(ctx, nc, run.ProjectorConfig{
-				Streams: server.Options(), Copies: copies, AuditFile: c.auditFile(store), Proofs: proofs, Now: a.Now, Monitor: monitor, Logger: log, Ready: func() { close(projecting) },
-			})
-		}),
-		"agents": server.FollowAgents,
-		"health": a.upPart(server, func(ctx context.Context, nc *nats.Conn) error { return monitor.AnswerHealth(ctx, nc, log) }),
-		"front": func(ctx context.Context) error {
-			for _, ready := range []chan struct{}{writing, projecting} {
-				select {
-				case <-ready:
-				case <-ctx.Done():
-					return nil
-				}
-			}
-			return a.upFront(ctx, *c, server, store, log)
-		},
-	}
-	parts["engine"] = a.upPart(server, func(ctx context.Context, nc *nats.Conn) error {
-		return a.upEngine(ctx, nc, !c.noEngine, writing, monitor, log)
-	})
-	a.draining.able.Store(true)
-	err = run.Together(ctx, parts)
-	if err != nil && ctx.Err() == nil && !errors.IsAny(err, errReopen, errDrained) {
-		select {
-		case <-server.Unwritable():
-			// Whatever ended first, it is because of that.
-			log.Error("a part has ended over the full disk", "reason", err)
-			err = reopen(ctx, server, store, log)
-		default:
-		}
-	}
-	return upError(ctx, c.store, err)
-}
-
-// errDrained means that up has been told to stop, and that nothing is under way any more.
-var errDrained = errors.New("drained")
-
-// upEngine walks rollouts, if it is to, until up is told to drain and what is under way has come to its end. It gives [errDrained].
-func (a *app) upEngine(ctx context.Context, nc *nats.Conn, walks bool, writing <-chan struct{}, monitor run.Monitor, log *slog.Logger) error {
-	if !walks {
-		writing = nil
-	}
-	select {
-	case <-writing: // the stream has been looked over
-	case <-a.draining.asked:
-		return errDrained
-	case <-ctx.Done():
-		return nil
-	}
-	// The store is this process's alone, and so is the lease: it needs not run out after a kill.
-	err := run.Engine(ctx, nc, run.EngineConfig{Holder: "catenary up", Drain: a.draining.asked, Now: a.Now, Monitor: monitor, Logger: log})
-	if err == nil && ctx.Err() == nil {
-		return errDrained
-	}
-	return err
-}
-
-// upError gives nil for whatever failed only because up was told to stop, and says what to do about a damaged stream.
-func upError(ctx context.Context, store string, err error) error {
-	switch {
-	case ctx.Err() != nil, errors.Is(err, errDrained):
-		return nil
-	case errors.Is(err, es.ErrBrokenChain):
-		return errors.WithHintf(err, "nothing is recorded over a damaged stream; see what else differs with: catenary verify --store %s", store)
-	}
-	return err
-}
-
-// prepare makes the streams and, before anything writes to the buckets, their copies.
-func prepare(ctx context.Context, server *embedded.Server) error {
-	nc, err := server.Ledger()
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
-	if err := run.Prepare(ctx, nc, server.Options()); err != nil {
-		return err
-	}
-	return server.EnsureMirrors(ctx)
-}
-
-// onlyRebuilt says whether all views that are behind are being built anew. What stands can be read meanwhile.
-func (s *session) onlyRebuilt(ctx context.Context) (bool, error) {
-	p, err := s.queries.Position(ctx, audit.PositionQuestion{})
-	if err != nil {
-		return false, err
-	}
-	return !slices.ContainsFunc(p.Views, func(v audit.ViewPosition) bool { return v.Event < p.Tail && !v.Rebuilding }), nil
-}
-
-// upPart runs a part over a connection of its own.
-func (a *app) upPart(server *embedded.Server, part func(context.Context, *nats.Conn) error) func(context.Context) error {
-	return func(ctx context.Context) error {
-		nc, err := server.Ledger()
-		if err != nil {
-			return err
-		}
-		defer nc.Close()
-		return part(ctx, nc)
-	}
-}
-
-// upFront waits until people can use the chain, as people do, says so, and then waits for the end.
-func (a *app) upFront(ctx context.Context, c upConfig, server *embedded.Server, store string, log *slog.Logger) error {
-	config := natsconn.Config{Server: server.ClientURL(), Logger: log}
-	if path := server.CredentialsPath(); path != "" {
-		credentials, err := embedded.ReadCredentials(path)
-		if err != nil {
-			return err
-		}
-		config.User, config.Password = credentials.User, credentials.Password
-	}
-	s, err := a.dial(ctx, config)
-	if err != nil {
-		return err
-	}
-	defer s.conn.Close()
-	if err := s.awaitReady(ctx, log); err != nil {
-		return err
-	}
-	if c.again {
-		if c.demo {
-			return demoAgents(ctx, s.conn, log)
-		}
-		<-ctx.Done()
-		return nil
-	}
-	if c.demo {
-		if err := a.bringDemo(ctx, s, log); err != nil {
-			return err
-		}
-	}
-	ready, err := json.Marshal(struct {
-		Ready bool   `json:"ready"`
-		NATS  string `json:"nats"`
-		Store string `json:"store"`
-		HTTP  string `json:"http,omitempty"`
-	}{true, server.ClientURL(), store, c.page})
-	if err != nil {
-		return errors.Wrap(err, "encode the ready line")
-	}
-	if _, err := a.Stdout.Write(append(ready, '\n')); err != nil {
-		return errors.Wrap(err, "write the ready line")
-	}
-	if c.demo {
-		a.sayGuide(server.ClientURL())
-		return demoAgents(ctx, s.conn, log)
-	}
-	<-ctx.Done()
-	return nil
-}
-
-// awaitReady waits until all that was recorded can be read. A view that has stopped is no reason to keep the others, and the
-// means to find out why, from people.
-func (s *session) awaitReady(ctx context.Context, log *slog.Logger) error {
-	ctx, cancel := context.WithTimeout(ctx, readyPatience)
-	defer cancel()
-	newest, err := s.queries.Log(ctx, audit.LogQuestion{Limit: 1})
-	if err != nil || len(newest.Items) == 0 {
-		return err
-	}
-	for {
-		err := s.shown(ctx, newest.Items[0].Sequence, readyStep)
-		switch {
-		case errors.Is(err, chain.ErrStopped):
-			log.Error("not all of the chain can be read", "reason", err)
-			return nil
-		case !errors.Is(err, chain.ErrBehind):
-			return err
-		}
-		if rebuilt, err := s.onlyRebuilt(ctx); err != nil || rebuilt {
-			return err
-		}
-		log.Info("catching up", "reason", err)
 	}
 }
