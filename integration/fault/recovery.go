@@ -56,6 +56,7 @@ func (r *runner) recover(ctx context.Context, o options) error {
 	return errors.CombineErrors(err, r.total.table(r.out))
 }
 
+// killInTurn kills so many of a chain that is at work, one after another when all goes on again.
 func (r *runner) killInTurn(ctx context.Context, rig *rig, victims []string, kills int, t *tally) error {
 	nc, err := rig.senders()
 	if err != nil {
@@ -77,26 +78,14 @@ func (r *runner) killInTurn(ctx context.Context, rig *rig, victims []string, kil
 	defer stop()
 	all.Go(func() { _, _ = c.rollouts(sending) }) // they only keep the engine at work
 	for n := range kills {
-		victim := victims[n%len(victims)]
 		if rig.shape.Servers > 1 {
 			pause(ctx, quietCluster)
 		} else {
 			pause(ctx, quiet)
 		}
-		// Of several servers the one that leads the event stream is what matters; who it is changes with every kill.
-		name := victim
-		if several := rig.shape.Servers > 1; several && strings.HasPrefix(victim, schedule.Server) {
-			leader, err := rig.leader(ctx)
-			if err != nil {
-				return err
-			}
-			if victim == schedule.Servers(rig.shape.Servers)[0] {
-				victim = leader
-			}
-			name = "a server that does not lead the event stream"
-			if victim == leader {
-				name = "the leader of the event stream"
-			}
+		victim, name, err := rig.struck(ctx, victims[n%len(victims)])
+		if err != nil {
+			return err
 		}
 		killed := time.Now()
 		if p := rig.processes[victim]; p == nil || !p.kill() {
@@ -114,6 +103,22 @@ func (r *runner) killInTurn(ctx context.Context, rig *rig, victims []string, kil
 		r.sayf("%s: %s", name, took.Round(time.Millisecond))
 	}
 	return ctx.Err()
+}
+
+// struck gives the process to kill for one that is named, and what it is called in the report. Of several servers the one that leads the event
+// stream is what matters, and who it is changes with every kill: the first stands for it.
+func (r *rig) struck(ctx context.Context, named string) (victim, name string, err error) {
+	if r.shape.Servers == 1 || !strings.HasPrefix(named, schedule.Server) {
+		return named, named, nil
+	}
+	leader, err := r.leader(ctx)
+	switch {
+	case err != nil:
+		return "", "", err
+	case named == schedule.Servers(r.shape.Servers)[0], named == leader:
+		return leader, "the leader of the event stream", nil
+	}
+	return named, "a server that does not lead the event stream", nil
 }
 
 // goesOn gives a question: whether the work of a process goes on, by what somebody gets who asks for it from now on.

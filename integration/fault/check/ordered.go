@@ -156,18 +156,24 @@ type change struct{ found, left uint64 }
 // perKey demands of each instance that what was answered about it is linearizable. It knows nothing of the stream but what became of the commands
 // that were not answered, so that it does not hang on what inTime takes from there.
 func perKey(f *findings, ev Evidence) {
-	stream := recorded(ev.Events)
-	ours := map[identity]bool{}
-	for _, c := range ev.Commands {
-		ours[identity{c.Ref, c.ID}] = true
+	model := porcupine.Model{
+		Init: func() any { return uint64(0) },
+		Step: func(state, input, _ any) (bool, any) {
+			version, does := state.(uint64), input.(change)
+			return version == does.found, does.left
+		},
 	}
-	// Others than our senders have changed these at times that nobody knows.
-	foreign := map[es.Ref]bool{}
-	for _, e := range ev.Events {
-		if !ours[identity{e.Command.Ref, e.Command.ID}] {
-			foreign[e.Ref] = true
+	all := historiesOf(ev)
+	for _, ref := range slices.SortedFunc(maps.Keys(all), func(a, b es.Ref) int { return cmp.Compare(a.String(), b.String()) }) {
+		if porcupine.CheckOperationsTimeout(model, all[ref], keyPatience) == porcupine.Illegal {
+			f.say("what was answered about %s is not linearizable (%d answers)", ref, len(all[ref]))
 		}
 	}
+}
+
+// historiesOf gives what was answered about each instance that nobody but our senders has changed.
+func historiesOf(ev Evidence) map[es.Ref][]porcupine.Operation {
+	stream, foreign := recorded(ev.Events), foreignTo(ev)
 	histories := map[es.Ref][]porcupine.Operation{}
 	add := func(ref es.Ref, called, returned time.Duration, c change) {
 		if foreign[ref] {
@@ -184,29 +190,9 @@ func perKey(f *findings, ev Evidence) {
 		}
 	}
 	for _, c := range ev.Commands {
-		called, first := end, (*Try)(nil)
-		for i := range c.Tries {
-			// Two may send the same command at once, and tries stand in the order of their answers: any of them may be the one that did it.
-			t := &c.Tries[i]
-			called = min(called, t.Called)
-			if t.Outcome() == Done && (first == nil || t.Returned < first.Returned) {
-				first = t
-			}
-		}
-		stands := stream[identity{c.Ref, c.ID}]
-		switch {
-		case first != nil:
-			for ref, change := range changesOf(first.Answer.Events) {
-				add(ref, called, first.Returned, change)
-			}
-		case len(stands) > 0:
-			var told []es.AnswerEvent
-			for _, e := range stands {
-				told = append(told, es.AnswerEvent{Aggregate: e.Ref.Aggregate, Key: e.Ref.Key, Version: e.Version})
-			}
-			for ref, change := range changesOf(told) {
-				add(ref, called, end+1, change)
-			}
+		called, returned, did := doneBy(c, stream[identity{c.Ref, c.ID}], end)
+		for ref, change := range changesOf(did) {
+			add(ref, called, returned, change)
 		}
 		for _, t := range c.Tries {
 			if t.Saw() {
@@ -214,18 +200,43 @@ func perKey(f *findings, ev Evidence) {
 			}
 		}
 	}
-	model := porcupine.Model{
-		Init: func() any { return uint64(0) },
-		Step: func(state, input, _ any) (bool, any) {
-			version, does := state.(uint64), input.(change)
-			return version == does.found, does.left
-		},
+	return histories
+}
+
+// foreignTo gives the instances that others than our senders have changed, at times that nobody knows.
+func foreignTo(ev Evidence) map[es.Ref]bool {
+	ours := map[identity]bool{}
+	for _, c := range ev.Commands {
+		ours[identity{c.Ref, c.ID}] = true
 	}
-	for _, ref := range slices.SortedFunc(maps.Keys(histories), func(a, b es.Ref) int { return cmp.Compare(a.String(), b.String()) }) {
-		if porcupine.CheckOperationsTimeout(model, histories[ref], keyPatience) == porcupine.Illegal {
-			f.say("what was answered about %s is not linearizable (%d answers)", ref, len(histories[ref]))
+	foreign := map[es.Ref]bool{}
+	for _, e := range ev.Events {
+		if !ours[identity{e.Command.Ref, e.Command.ID}] {
+			foreign[e.Ref] = true
 		}
 	}
+	return foreign
+}
+
+// doneBy gives what a command has done, and between which times: until its first answer, or until after the end when only the stream tells.
+func doneBy(c Command, stands []es.Event, end time.Duration) (called, returned time.Duration, did []es.AnswerEvent) {
+	called = end
+	var first *Try
+	for i := range c.Tries {
+		// Two may send the same command at once, and tries stand in the order of their answers: any of them may be the one that did it.
+		t := &c.Tries[i]
+		called = min(called, t.Called)
+		if t.Outcome() == Done && (first == nil || t.Returned < first.Returned) {
+			first = t
+		}
+	}
+	if first != nil {
+		return called, first.Returned, first.Answer.Events
+	}
+	for _, e := range stands {
+		did = append(did, es.AnswerEvent{Aggregate: e.Ref.Aggregate, Key: e.Ref.Key, Version: e.Version})
+	}
+	return called, end + 1, did
 }
 
 // keyPatience bounds the search for an order of one instance's answers. What is not found in it is judged by the order of the stream alone.
