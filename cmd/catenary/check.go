@@ -114,16 +114,30 @@ func (a *app) unknown(err error) error {
 	return &checked{code: checkUnknown}
 }
 
+// checkCode gives the exit code of a state, as monitoring programs have it.
+func checkCode(s health.State) int {
+	return map[health.State]int{health.OK: checkOK, health.Warn: checkWarning, health.Fail: checkCritical}[s]
+}
+
+// checkedWith gives the error that sets the exit code; nil for OK.
+func checkedWith(code int) error {
+	if code == checkOK {
+		return nil
+	}
+	return &checked{code: code}
+}
+
 func (a *app) showCheck(d diagnosis.Diagnosis, processes int, h diagnosis.Held, output format) error {
-	code := map[health.State]int{health.OK: checkOK, health.Warn: checkWarning, health.Fail: checkCritical}[h.State]
-	text := nagios(d.Measures, processes, h)
+	code := checkCode(h.State)
+	status := exitNames()[h.State]
+	text := nagios("CATENARY", status, h.Problems, fmt.Sprintf("%d processes well at event %d", processes, d.Measures.Event), figures(h.Figures))
 	if output == formatJSON {
 		body, err := json.Marshal(struct {
 			Status string `json:"status"`
 			Exit   int    `json:"exit"`
 			Event  uint64 `json:"event,omitempty"`
 			diagnosis.Held
-		}{exitNames()[h.State], code, d.Measures.Event, h})
+		}{status, code, d.Measures.Event, h})
 		if err != nil {
 			return errors.Wrap(err, "encode the check")
 		}
@@ -132,35 +146,38 @@ func (a *app) showCheck(d diagnosis.Diagnosis, processes int, h diagnosis.Held, 
 	if _, err := a.Stdout.Write([]byte(text)); err != nil {
 		return errors.Wrap(err, "write the output")
 	}
-	if code == checkOK {
-		return nil
-	}
-	return &checked{code: code}
+	return checkedWith(code)
 }
 
-// nagios writes a check as plugins do: a line with the figures behind a bar, and then a line for each further problem.
-func nagios(m diagnosis.Measures, processes int, h diagnosis.Held) string {
+// nagios writes a check as plugins do: a line with the worst problem, or how well all is, and the figures behind a bar; then a line for each
+// further problem.
+func nagios(title, status string, problems []diagnosis.Problem, well string, figures []string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "CATENARY %s - ", exitNames()[h.State])
-	if len(h.Problems) == 0 {
-		fmt.Fprintf(&b, "%d processes well at event %d", processes, m.Event)
+	fmt.Fprintf(&b, "%s %s - ", title, status)
+	if len(problems) == 0 {
+		b.WriteString(well)
 	} else {
-		b.WriteString(problemText(h.Problems[0]))
-		if more := len(h.Problems) - 1; more > 0 {
+		b.WriteString(problemText(problems[0]))
+		if more := len(problems) - 1; more > 0 {
 			fmt.Fprintf(&b, " (and %d more)", more)
 		}
 	}
-	for i, f := range h.Figures {
-		if i == 0 {
-			b.WriteString(" |")
-		}
-		fmt.Fprintf(&b, " %s=%s%s;%s;%s;0", f.Name, strconv.FormatFloat(f.Value, 'f', -1, 64), f.Unit, bound(f.Warn), bound(f.Fail))
+	if len(figures) > 0 {
+		b.WriteString(" | " + strings.Join(figures, " "))
 	}
 	b.WriteByte('\n')
-	for _, p := range h.Problems[min(1, len(h.Problems)):] {
+	for _, p := range problems[min(1, len(problems)):] {
 		fmt.Fprintf(&b, "%s: %s\n", exitNames()[p.State], problemText(p))
 	}
 	return b.String()
+}
+
+// figures writes measures with their thresholds.
+func figures(all []diagnosis.Figure) (written []string) {
+	for _, f := range all {
+		written = append(written, fmt.Sprintf("%s=%s%s;%s;%s;0", f.Name, strconv.FormatFloat(f.Value, 'f', -1, 64), f.Unit, bound(f.Warn), bound(f.Fail)))
+	}
+	return written
 }
 
 // bound writes a threshold's value; nothing for one that never counts.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -51,44 +50,45 @@ func (a *app) clusterWaitCommand() *cobra.Command {
 		Use: "wait", Short: "Wait until the next server may be stopped", Long: clusterWaitHelp, Args: cobra.NoArgs,
 		Example: "  catenary cluster wait\n  catenary cluster wait --timeout 5m",
 	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		ctx, cancel := context.WithTimeout(cmd.Context(), a.timeout)
-		defer cancel()
-		config := a.bus.WithEnvironment(a.Env)
-		config.Logger = slog.New(slog.DiscardHandler)
-		s, err := a.dial(ctx, config)
-		if err != nil {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.waitForCluster(cmd.Context()) }
+	return cmd
+}
+
+// waitForCluster asks until all servers hold what they are to hold.
+func (a *app) waitForCluster(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	s, err := a.dial(ctx, a.quietBus())
+	if err != nil {
+		return err
+	}
+	defer s.conn.Close()
+	asking, forbid := s.conn.WithDenial(ctx)
+	defer forbid()
+	tick := time.NewTicker(clusterPoll)
+	defer tick.Stop()
+	lacking := "nobody has said how the servers are"
+	for {
+		view, err := cluster.Ask(asking, s.conn.Conn)
+		switch {
+		case errors.Is(err, cluster.ErrSilent):
+			return errors.WithHint(err, hintSilent)
+		case err == nil:
+			if lacking = view.Lacking(); lacking == "" {
+				a.sayf("%d servers hold all that they are to hold", len(view.Servers))
+				return nil
+			}
+		case errors.Is(context.Cause(asking), natsconn.ErrDenied):
+			return context.Cause(asking)
+		case ctx.Err() == nil:
 			return err
 		}
-		defer s.conn.Close()
-		asking, forbid := s.conn.WithDenial(ctx)
-		defer forbid()
-		tick := time.NewTicker(clusterPoll)
-		defer tick.Stop()
-		lacking := "nobody has said how the servers are"
-		for {
-			view, err := cluster.Ask(asking, s.conn.Conn)
-			switch {
-			case errors.Is(err, cluster.ErrSilent):
-				return errors.WithHint(err, hintSilent)
-			case err == nil:
-				if lacking = view.Lacking(); lacking == "" {
-					a.sayf("%d servers hold all that they are to hold", len(view.Servers))
-					return nil
-				}
-			case errors.Is(context.Cause(asking), natsconn.ErrDenied):
-				return context.Cause(asking)
-			case ctx.Err() == nil:
-				return err
-			}
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return errors.WithHint(errors.Wrap(ctx.Err(), lacking), "catenary cluster check says what to do")
-			}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return errors.WithHint(errors.Wrap(ctx.Err(), lacking), "catenary cluster check says what to do")
 		}
 	}
-	return cmd
 }
 
 func (a *app) clusterCheckCommand() *cobra.Command {
@@ -99,10 +99,7 @@ func (a *app) clusterCheckCommand() *cobra.Command {
 	output := formatFlag(cmd, formatText, formatText, formatJSON, formatYAML, formatNagios)
 	a.answersUnknown(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		config := a.bus.WithEnvironment(a.Env)
-		config.Logger = slog.New(slog.DiscardHandler)
-		config.Timeout = min(doctorPatience, a.timeout)
-		s, err := a.dial(cmd.Context(), config)
+		s, err := a.dialBriefly(cmd.Context())
 		switch {
 		case errors.IsAny(err, natsconn.ErrConfig, natsconn.ErrDenied):
 			return a.unknown(err)
@@ -130,8 +127,7 @@ func (a *app) showClusterCheck(c clusterChecked, output format) error {
 	for _, f := range c.Findings {
 		state = state.Worse(f.State)
 	}
-	c.Status = exitNames()[state]
-	c.Exit = map[health.State]int{health.OK: checkOK, health.Warn: checkWarning, health.Fail: checkCritical}[state]
+	c.Status, c.Exit = exitNames()[state], checkCode(state)
 	var err error
 	switch output {
 	case formatNagios:
@@ -147,10 +143,7 @@ func (a *app) showClusterCheck(c clusterChecked, output format) error {
 	if err != nil {
 		return errors.Wrap(err, "write the output")
 	}
-	if c.Exit == checkOK {
-		return nil
-	}
-	return &checked{code: c.Exit}
+	return checkedWith(c.Exit)
 }
 
 // showCluster shows two tables, and then what there is to say.
@@ -265,19 +258,8 @@ func (c clusterChecked) nagios() string {
 			lacking++
 		}
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "CATENARY CLUSTER %s - ", c.Status)
-	if len(bad) == 0 {
-		fmt.Fprintf(&b, "%d servers hold %d streams", len(c.Servers), len(c.Streams))
-	} else {
-		b.WriteString(problemText(bad[0]))
-		if more := len(bad) - 1; more > 0 {
-			fmt.Fprintf(&b, " (and %d more)", more)
-		}
-	}
-	fmt.Fprintf(&b, " | servers=%d;;;0 off=%d;;;0 streams=%d;;;0 lacking=%d;;;0 leaderless=%d;;;0\n", len(c.Servers), off, len(c.Streams), lacking, without)
-	for _, p := range bad[min(1, len(bad)):] {
-		fmt.Fprintf(&b, "%s: %s\n", exitNames()[p.State], problemText(p))
-	}
-	return b.String()
+	return nagios("CATENARY CLUSTER", c.Status, bad, fmt.Sprintf("%d servers hold %d streams", len(c.Servers), len(c.Streams)), []string{
+		fmt.Sprintf("servers=%d;;;0", len(c.Servers)), fmt.Sprintf("off=%d;;;0", off), fmt.Sprintf("streams=%d;;;0", len(c.Streams)),
+		fmt.Sprintf("lacking=%d;;;0", lacking), fmt.Sprintf("leaderless=%d;;;0", without),
+	})
 }

@@ -120,16 +120,27 @@ func (a *app) writeProblem(b *strings.Builder, p diagnosis.Problem, zone *time.L
 	indented("next: ", p.Next)
 }
 
+// quietBus says where the bus is, for who tells of its troubles as findings.
+func (a *app) quietBus() natsconn.Config {
+	config := a.bus.WithEnvironment(a.Env)
+	config.Logger = slog.New(slog.DiscardHandler)
+	return config
+}
+
+// dialBriefly connects for doctor and check.
+func (a *app) dialBriefly(ctx context.Context) (*session, error) {
+	config := a.quietBus()
+	config.Timeout = min(doctorPatience, a.timeout)
+	return a.dial(ctx, config)
+}
+
 // evidence finds out all that can be. It gives errors for arguments only: what fails otherwise is evidence.
 func (a *app) evidence(ctx context.Context, store string) (diagnosis.Evidence, error) {
 	e := diagnosis.Evidence{Version: run.Version()}
 	if store != "" {
 		e.Store = lookAtStore(store)
 	}
-	config := a.bus.WithEnvironment(a.Env)
-	config.Logger = slog.New(slog.DiscardHandler)
-	config.Timeout = min(doctorPatience, a.timeout)
-	s, err := a.dial(ctx, config)
+	s, err := a.dialBriefly(ctx)
 	switch {
 	case errors.Is(err, natsconn.ErrConfig):
 		return e, err
