@@ -42,8 +42,9 @@ type Target struct {
 	Progress func(Progress)
 }
 
-// Restore puts the record of a backup into an empty store, and reads it back: its events with their sequences, byte for byte, its checkpoints
-// the directory of actors, and the commands that waited. The files MUST have been checked. A restore of the same backup that was interrupted is gone on with. It gives errors marked [ErrNotEmpty], [ErrDamaged], [es.ErrFull], [es.ErrUnavailable] or [es.ErrUnclear].
+// Restore puts the record of a backup into an empty store, and reads it back: its events with their sequences, byte for byte, its checkpoints,
+// the directory of actors, and the commands that waited. The files MUST have been checked. A restore of the same backup that was interrupted
+// is gone on with. It gives errors marked [ErrNotEmpty], [ErrDamaged], [es.ErrFull], [es.ErrUnavailable] or [es.ErrUnclear].
 func Restore(ctx context.Context, m Manifest, dir string, to Target) error {
 	if to.Progress == nil {
 		to.Progress = func(Progress) {}
@@ -156,56 +157,28 @@ func (r *restoring) events(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var (
-		head  es.Head
-		after es.Head
-		batch []es.Message
-		bytes int
-		read  int64
-	)
-	flush := func() error {
-		if len(batch) == 0 {
-			return nil
-		}
-		if err := r.append(ctx, after, batch); err != nil {
-			return err
-		}
-		after, batch, bytes = head, nil, 0
-		r.Progress(Progress{Events: head.Sequence, All: r.manifest.Head.Sequence, Bytes: read})
-		return nil
-	}
+	var head es.Head
+	appended := batch{restoring: r, after: there}
 	for _, f := range r.manifest.files(Events) {
-		err := r.lines(f, func(l line) error {
+		err := linesOf(r.dir, f, func(l line) (err error) {
 			m := l.message()
-			next, err := head.Verify(m)
-			if err != nil {
+			if head, err = head.Verify(m); err != nil {
 				return errors.Mark(errors.Wrapf(err, "%s in the backup", f.Name), ErrDamaged)
 			}
-			head = next
-			if m.Sequence <= tail {
-				after = head
-				if m.Sequence == tail && head != there {
-					return errors.Mark(errors.Newf("the event stream's event %d has another hash than the backup's", tail), ErrNotEmpty)
-				}
-				return nil
+			switch {
+			case m.Sequence > tail:
+				return appended.add(ctx, m, head)
+			case m.Sequence == tail && head != there:
+				return errors.Mark(errors.Newf("the event stream's event %d has another hash than the backup's", tail), ErrNotEmpty)
 			}
-			if size := m.Size(); len(batch) == es.MaxAppendMessages || len(batch) > 0 && bytes+size > batchBytes {
-				full := head
-				head = es.Head{Sequence: batch[len(batch)-1].Sequence, Hash: hashOf(batch[len(batch)-1])}
-				if err := flush(); err != nil {
-					return err
-				}
-				head = full
-			}
-			batch, bytes = append(batch, m), bytes+m.Size()
 			return ctx.Err()
 		})
 		if err != nil {
 			return err
 		}
-		read += f.Bytes
+		appended.read += f.Bytes
 	}
-	if err := flush(); err != nil {
+	if err := appended.flush(ctx); err != nil {
 		return err
 	}
 	if head != r.manifest.Head {
@@ -214,13 +187,39 @@ func (r *restoring) events(ctx context.Context) error {
 	return nil
 }
 
-// hashOf gives the hash that a verified message carries.
-func hashOf(m es.Message) es.Hash {
-	h, err := m.Hash()
-	if err != nil {
-		panic(err) // it was verified by this hash
+// batch is what is appended together.
+type batch struct {
+	*restoring
+	// after is the last event in the store, head the last in the batch.
+	after, head es.Head
+	messages    []es.Message
+	bytes       int
+	read        int64 // bytes of the files before
+}
+
+// add takes an event in, which comes to a head, after appending what is there when it would become too much.
+func (b *batch) add(ctx context.Context, m es.Message, head es.Head) error {
+	size := m.Size()
+	if len(b.messages) == es.MaxAppendMessages || len(b.messages) > 0 && b.bytes+size > batchBytes {
+		if err := b.flush(ctx); err != nil {
+			return err
+		}
 	}
-	return h
+	b.messages, b.bytes, b.head = append(b.messages, m), b.bytes+size, head
+	return ctx.Err()
+}
+
+// flush appends what is there.
+func (b *batch) flush(ctx context.Context) error {
+	if len(b.messages) == 0 {
+		return nil
+	}
+	if err := b.append(ctx, b.after, b.messages); err != nil {
+		return err
+	}
+	b.after, b.messages, b.bytes = b.head, nil, 0
+	b.Progress(Progress{Events: b.head.Sequence, All: b.manifest.Head.Sequence, Bytes: b.read})
+	return nil
 }
 
 // append stores a batch, and finds out what became of it when no answer comes.
@@ -234,11 +233,7 @@ func (r *restoring) append(ctx context.Context, after es.Head, batch []es.Messag
 	return errors.WithHint(errors.Wrapf(err, "restore the events after %d", after.Sequence), "make room if the disk is full, and start the server again if it does not answer")
 }
 
-// lines reads a file of the backup.
-func (r *restoring) lines(f File, take func(line) error) error {
-	return linesOf(r.dir, f, take)
-}
-
+// linesOf reads a file of the backup.
 func linesOf[T any](dir string, f File, take func(T) error) error {
 	in, closer, err := f.open(dir)
 	if err != nil {
