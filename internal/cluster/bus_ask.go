@@ -36,7 +36,7 @@ func Ask(ctx context.Context, nc *nats.Conn) (View, error) {
 	}
 	asking, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	var answers []Answer
+	var answers []answer
 	for {
 		a, err := next(asking, sub, complete(answers))
 		switch {
@@ -45,7 +45,7 @@ func Ask(ctx context.Context, nc *nats.Conn) (View, error) {
 		case ctx.Err() != nil:
 			return View{}, errors.Wrap(ctx.Err(), "ask how the servers are")
 		case errors.IsAny(err, context.DeadlineExceeded, nats.ErrNoResponders) && len(answers) > 0:
-			return Together(answers), nil
+			return viewOf(answers), nil
 		case errors.IsAny(err, context.DeadlineExceeded, nats.ErrNoResponders):
 			return View{}, errors.Mark(errors.Wrap(err, ErrSilent.Error()), ErrSilent)
 		default:
@@ -55,7 +55,7 @@ func Ask(ctx context.Context, nc *nats.Conn) (View, error) {
 }
 
 // next gives the next answer.
-func next(ctx context.Context, sub *nats.Subscription, hurry bool) (a Answer, err error) {
+func next(ctx context.Context, sub *nats.Subscription, hurry bool) (a answer, err error) {
 	if hurry {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, askQuiet)
@@ -78,7 +78,7 @@ func next(ctx context.Context, sub *nats.Subscription, hurry bool) (a Answer, er
 }
 
 // complete says whether every server has answered that another knows of and does not call off.
-func complete(answers []Answer) bool {
+func complete(answers []answer) bool {
 	heard := map[string]bool{}
 	for _, a := range answers {
 		heard[a.Server.Name] = true

@@ -106,8 +106,8 @@ func (v View) Lacking() string {
 	return ""
 }
 
-// Answer is what one server says, as the server writes it.
-type Answer struct {
+// answer is what one server says, as the server writes it.
+type answer struct {
 	Server struct {
 		Name      string `json:"name"`
 		Version   string `json:"ver"`
@@ -163,8 +163,8 @@ type answerStream struct {
 	} `json:"mirror"`
 }
 
-// Together puts the answers of servers together.
-func Together(answers []Answer) View {
+// viewOf puts the answers of servers together.
+func viewOf(answers []answer) View {
 	v := View{Servers: []Server{}, Streams: []Stream{}}
 	servers := map[string]Server{}
 	for _, a := range answers {
@@ -206,7 +206,7 @@ func Together(answers []Answer) View {
 }
 
 // streamsOf gives what the leader of each stream says of it, or what can be made of the others' words where none answers.
-func streamsOf(answers []Answer, servers map[string]Server) []Stream {
+func streamsOf(answers []answer, servers map[string]Server) []Stream {
 	found := map[string]Stream{}
 	for _, a := range answers {
 		for _, account := range a.Data.Accounts {
