@@ -42,13 +42,13 @@ const (
 
 // Words that processes say.
 const (
-	wordServer    = "Server is ready"
-	wordWriter    = "commands are taken"
-	wordProjector = "queries are answered"
-	wordEngine    = "following the stream"
-	wordWalks     = "walking"
-	wordTold      = "is told"
-	wordContra    = "the event stream is not the one that was recorded"
+	wordServer       = "Server is ready"
+	wordWriter       = "commands are taken"
+	wordProjector    = "queries are answered"
+	wordEngine       = "following the stream"
+	wordWalks        = "walking"
+	wordTold         = "is told"
+	wordContradicted = "the event stream is not the one that was recorded"
 )
 
 // rig is a whole chain in processes.
@@ -260,7 +260,7 @@ func (r *rig) startParts(ctx context.Context) error {
 		return r.add(name, program, words, slices.Concat(settings, []string{"--server", url}, more), env)
 	}
 	for i, name := range schedule.Writers() {
-		w, err := part(name, "writer", []string{wordWriter, wordContra}, "--snapshot-every", fmt.Sprint(snapshotEvery))
+		w, err := part(name, "writer", []string{wordWriter, wordContradicted}, "--snapshot-every", fmt.Sprint(snapshotEvery))
 		if err != nil {
 			return err
 		}

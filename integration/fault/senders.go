@@ -155,17 +155,17 @@ func (c *crowd) do(ctx context.Context, list ...es.Payload) error {
 
 // The chain that the senders play with. What has an agent is told by them and by rollouts, but never the same module by both.
 var (
-	strawNodes = []string{"c1", "c2", "c3"}
+	externalNodes = []string{"c1", "c2", "c3"}
 	// m3 pulls in m4.
-	strawModules = []string{"m1", "m2", "m3", "m4"}
-	agentModules = []string{"x1", "x2"}
-	freezes      = []string{"f1", "f2"}
+	externalModules = []string{"m1", "m2", "m3", "m4"}
+	agentModules    = []string{"x1", "x2"}
+	freezes         = []string{"f1", "f2"}
 )
 
 // prepare makes nodes and modules known.
 func (c *crowd) prepare(ctx context.Context) error {
 	var list []es.Payload
-	for _, n := range strawNodes {
+	for _, n := range externalNodes {
 		list = append(list, commands.RegisterNode{Node: n, ManagedBy: events.ManagedByExternal})
 	}
 	for _, n := range agentNodes() {
@@ -194,14 +194,14 @@ func (s *sender) reference(module string) events.Reference {
 // payload draws a command.
 func (s *sender) payload() es.Payload {
 	s.made++
-	node, module := of(s, strawNodes), of(s, strawModules)
+	node, module := of(s, externalNodes), of(s, externalModules)
 	switch n := s.IntN(100); {
 	case n < 50:
 		return commands.Assign{Node: node, Module: module, Reference: s.reference(module)}
 	case n < 62:
 		return commands.Unassign{Node: node, Module: module, Reason: "drawn"}
 	case n < 74:
-		return commands.Move{Node: node, Module: module, To: of(s, strawNodes), Reason: "drawn"}
+		return commands.Move{Node: node, Module: module, To: of(s, externalNodes), Reason: "drawn"}
 	case n < 79:
 		return commands.RegisterNode{Node: fmt.Sprintf("u%d-%d", s.n, s.made), ManagedBy: events.ManagedByExternal}
 	case n < 84:
@@ -280,13 +280,13 @@ func (c *crowd) anyID(random *rand.Rand) string {
 
 // storm lets many want the same key at the same version at once. It is case B01.
 func (c *crowd) storm(ctx context.Context, n int) error {
-	ref := commands.AssignmentRef(strawNodes[0], strawModules[0])
+	ref := commands.AssignmentRef(externalNodes[0], externalModules[0])
 	c.mu.Lock()
 	version := c.versions[ref]
 	c.mu.Unlock()
 	var all sync.WaitGroup
 	for i := range stormCallers {
-		p := commands.Assign{Node: strawNodes[0], Module: strawModules[0], Reference: events.Reference{Package: &events.Package{Name: strawModules[0], Version: fmt.Sprintf("storm-%d-%d", n, i)}}}
+		p := commands.Assign{Node: externalNodes[0], Module: externalModules[0], Reference: events.Reference{Package: &events.Package{Name: externalModules[0], Version: fmt.Sprintf("storm-%d-%d", n, i)}}}
 		r, err := c.note(p, &version)
 		if err != nil {
 			return err
