@@ -1,7 +1,7 @@
 // Package health keeps what a process says of itself: how each of its parts is, since when, why, and what to do about it.
 //
 // It owns the registry of checks, the two answers over HTTP (/healthz and /readyz), and the query catenary.query.health, which every
-// process of a chain answers, so that one question on the bus finds all that is wrong. It leaves to the parts what they say: their checks are
+// process in the ledger answers, so that one question on the bus finds all that is wrong. It leaves to the parts what they say: their checks are
 // set by what happens in them, and only what nobody tells is looked at, when somebody asks.
 //
 // Invariants:

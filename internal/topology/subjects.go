@@ -64,7 +64,7 @@ const (
 	NodesService = "catenary-nodes"
 	// InboxService keeps commands until they are done, and answers what became of them.
 	InboxService = "catenary-inbox"
-	// HealthService says how a process is. Every process of a chain serves it, and each of them answers.
+	// HealthService says how a process is. Every process in the ledger serves it, and each of them answers.
 	HealthService = "catenary-health"
 )
 
