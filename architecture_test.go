@@ -62,7 +62,7 @@ var importTable = []row{
 
 	// The domain-free core. es imports nothing of ours; what lies below it is built on it.
 	{dir: "es"},
-	{dir: "es/dispatch", imports: []string{"es", "internal/desk", "internal/streams", "internal/failpoint"}, bus: busFiles},
+	{dir: "es/dispatch", imports: []string{"es", "internal/serving", "internal/streams", "internal/failpoint"}, bus: busFiles},
 	{dir: "es/project", imports: []string{"es", "internal/failpoint"}},
 	{dir: "es/project/projecttest", imports: []string{"es", "es/memstore", "es/project"}, harness: true},
 	{dir: "es/natsstore", imports: []string{"es", "internal/answers", "internal/pull", "internal/streams", "internal/topology", "internal/failpoint"}, bus: anyFile},
@@ -90,11 +90,11 @@ var importTable = []row{
 	// The times that people write; whoever answers questions is given moments.
 	{dir: "audit/when", imports: []string{"internal/spelling"}, pure: true},
 	{dir: "audit/export", imports: []string{"audit", "events", "es"}},
-	{dir: "audit", imports: []string{"chain", "events", "es", "es/project", "internal/desk", "internal/topology"}, bus: anyFile},
+	{dir: "audit", imports: []string{"chain", "events", "es", "es/project", "internal/serving", "internal/topology"}, bus: anyFile},
 	// One more place that the folds of events go to, and no other way of folding them.
 	{dir: "audit/store", imports: []string{"audit", "projections", "chain", "events", "es", "es/project", "internal/failpoint"}},
 
-	{dir: "audit/proof", imports: []string{"es", "es/natsstore", "internal/desk", "internal/ndjson", "internal/streams", "internal/topology"}, bus: busFiles},
+	{dir: "audit/proof", imports: []string{"es", "es/natsstore", "internal/serving", "internal/ndjson", "internal/streams", "internal/topology"}, bus: busFiles},
 
 	// What acts: through commands only.
 	{dir: "rollout", imports: []string{"audit", "chain", "events", "commands", "es", "es/dispatch", "rollout/plan", "rollout/strategy", "rollout/walk", "internal/failpoint"}},
@@ -114,7 +114,7 @@ var importTable = []row{
 	{dir: "agent/driver/*", imports: []string{"agent/artifacts", "agent/driver", "agent/driver/drivertest", "agent/process", "events", "es"}},
 	{dir: "agent/driver/drivertest", imports: []string{"agent/driver"}, harness: true},
 	// What agents check in at: it keeps what each node was told, and when each agent was heard last.
-	{dir: "agent/desk", imports: []string{"agent", "chain", "events", "es", "es/project", "internal/topology"}, bus: busFiles},
+	{dir: "agent/desk", imports: []string{"agent", "chain", "events", "es", "es/project", "internal/serving", "internal/topology"}, bus: busFiles},
 	{dir: "agent/depot", imports: []string{"agent/artifacts", "chain", "events", "es", "es/dispatch", "es/natsstore", "internal/parts", "internal/streams", "internal/topology"}, bus: busFiles},
 	{dir: "agent/logs", imports: []string{"es", "es/dispatch", "es/natsstore", "internal/parts", "internal/streams", "internal/topology"}, bus: busFiles},
 	{dir: "internal/ndjson"},
@@ -128,9 +128,9 @@ var importTable = []row{
 	{dir: "internal/streams", bus: anyFile},
 	{dir: "internal/pull", bus: anyFile},
 	{dir: "internal/answers", bus: anyFile},
-	{dir: "internal/desk", bus: anyFile},
+	{dir: "internal/serving", bus: anyFile},
 	{dir: "internal/natsconn", bus: anyFile},
-	{dir: "internal/parts", bus: anyFile},
+	{dir: "internal/parts", imports: []string{"internal/serving"}, bus: anyFile},
 	// It puts back what was stored, so it knows how events and checkpoints are kept, and nothing of what they say.
 	{dir: "internal/backup", imports: []string{"audit/proof", "es", "es/natskv", "es/natsstore", "internal/parts", "internal/streams", "internal/topology"}, bus: anyFile},
 	{dir: "internal/guard", imports: []string{"es", "internal/streams", "internal/topology"}, bus: anyFile},

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
-	"catenary/internal/desk"
+	"catenary/internal/serving"
 )
 
 // Headers of an answer's parts.
@@ -83,7 +83,7 @@ func (a *answer) sendBody(body []byte, stream string) error {
 	}
 	a.part++
 	a.over = stream == streamEnd
-	err := desk.Respond(a.conn, a.reply, nats.Header{headerPart: {strconv.Itoa(a.part)}, headerStream: {stream}}, body)
+	err := serving.Respond(a.conn, a.reply, nats.Header{headerPart: {strconv.Itoa(a.part)}, headerStream: {stream}}, body)
 	return errors.Wrapf(err, "send part %d of the answer", a.part)
 }
 
@@ -99,7 +99,7 @@ func (a *answer) fail(cause error) error {
 	for _, hint := range errors.GetAllHints(cause) {
 		headers[headerHint] = append(headers[headerHint], oneLine(hint))
 	}
-	return errors.Wrap(desk.Respond(a.conn, a.reply, headers, nil), "send why the query failed")
+	return errors.Wrap(serving.Respond(a.conn, a.reply, headers, nil), "send why the query failed")
 }
 
 // oneLine makes text fit for a header.

@@ -13,7 +13,7 @@ import (
 
 	"catenary/es"
 	"catenary/es/project"
-	"catenary/internal/desk"
+	"catenary/internal/serving"
 	"catenary/internal/topology"
 )
 
@@ -51,7 +51,7 @@ type Service struct {
 	micro  micro.Service
 	cancel context.CancelFunc
 	ctx    context.Context
-	desk   *desk.Desk
+	group  *serving.Group
 	verify chan struct{}
 }
 
@@ -80,7 +80,7 @@ func newService(c Config) *Service {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	s := &Service{config: c, desk: desk.New(maxQuestions), verify: make(chan struct{}, maxVerifies)}
+	s := &Service{config: c, group: serving.NewGroup(maxQuestions), verify: make(chan struct{}, maxVerifies)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -115,14 +115,10 @@ func (s *Service) start(nc *nats.Conn, name, about string, questions []question)
 
 // Stop takes no more questions, ends those that are being answered, and returns when all have ended.
 func (s *Service) Stop() error {
-	s.desk.Close()
+	s.group.Close()
 	err := s.micro.Stop()
-	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrConnectionDraining) {
-		// The subscriptions went with the connection.
-		err = nil
-	}
 	s.cancel()
-	s.desk.Wait()
+	s.group.Wait()
 	return errors.Wrap(err, "stop answering questions")
 }
 
@@ -130,7 +126,7 @@ func (s *Service) Stop() error {
 func (s *Service) endpoint(nc *nats.Conn, name string, handler func(context.Context, []byte, *answer) error) micro.HandlerFunc {
 	return func(r micro.Request) {
 		a := &answer{conn: nc, reply: r.Reply()}
-		if !s.desk.Take() || !s.desk.Go(func() {
+		if !s.group.TryGo(func() {
 			ctx, cancel := context.WithCancel(s.ctx)
 			defer cancel()
 			alive := sync.WaitGroup{}

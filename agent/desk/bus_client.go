@@ -13,10 +13,12 @@ import (
 	"catenary/internal/topology"
 )
 
-// The codes of errors that are looked at.
+// The codes of errors.
 const (
+	codeInvalid  = "invalid"
 	codeNotFound = "not-found"
 	codeBehind   = "behind"
+	codeFailed   = "failed"
 )
 
 // Client asks how nodes are. It is safe for many goroutines.

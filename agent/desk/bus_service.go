@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -15,6 +14,7 @@ import (
 
 	"catenary/agent"
 	"catenary/es"
+	"catenary/internal/serving"
 	"catenary/internal/topology"
 )
 
@@ -46,17 +46,13 @@ type Service struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	micro   micro.Service
-	waiting chan struct{}
-
-	mu      sync.Mutex
-	stopped bool
-	running sync.WaitGroup
+	waiting *serving.Group
 }
 
 // Serve starts answering; when it returns, the server knows that somebody does. The desk's index MUST have read the buckets once. Every
 // process that serves hears every check-in, so that each knows who is there; an agent takes the first answer.
 func Serve(ctx context.Context, c Config) (*Service, error) {
-	s := &Service{cfg: c, waiting: make(chan struct{}, maxWaiting)}
+	s := &Service{cfg: c, waiting: serving.NewGroup(maxWaiting)}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	var err error
 	s.micro, err = micro.AddService(c.Conn, micro.Config{
@@ -89,14 +85,9 @@ func Serve(ctx context.Context, c Config) (*Service, error) {
 // Stop ends listening, and returns when all answers have left.
 func (s *Service) Stop() error {
 	err := s.micro.Stop()
-	if errors.IsAny(err, nats.ErrConnectionClosed, nats.ErrConnectionDraining) {
-		err = nil // the subscriptions went with the connection
-	}
-	s.mu.Lock()
-	s.stopped = true
-	s.mu.Unlock()
+	s.waiting.Close()
 	s.cancel()
-	s.running.Wait()
+	s.waiting.Wait()
 	return errors.Wrap(err, "stop the service for agents")
 }
 
@@ -110,41 +101,22 @@ func (s *Service) checkIn(r micro.Request) {
 		err = errors.Newf("the check-in of node %.100q came on the subject of %.100q", c.Node, token)
 	}
 	if err != nil {
-		s.fail(r, "invalid", err)
+		s.fail(r, codeInvalid, err)
 		return
 	}
 	if c.Cursor == "" {
 		s.cfg.Desk.Presence.Hear(c)
 	}
 	if c.Status.Edition == "" {
-		if !s.later(func() { s.answerCurrent(r, c) }) {
+		if !s.waiting.TryGo(func() { s.answerCurrent(r, c) }) {
 			s.fail(r, codeBehind, errors.New("too many agents that know nothing ask at once; ask again"))
 		}
 		return
 	}
 	passed := s.cfg.Desk.Index.Passed(c.After)
-	if passed == nil || !s.later(func() { s.await(c.After, passed); s.answer(r, c) }) {
+	if passed == nil || !s.waiting.TryGo(func() { s.await(c.After, passed); s.answer(r, c) }) {
 		s.answer(r, c)
 	}
-}
-
-// later does something in a goroutine of its own, unless too many do.
-func (s *Service) later(do func()) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopped {
-		return false
-	}
-	select {
-	case s.waiting <- struct{}{}:
-	default:
-		return false
-	}
-	s.running.Go(func() {
-		defer func() { <-s.waiting }()
-		do()
-	})
-	return true
 }
 
 // await waits until the index has come to a value, for a little while.
@@ -177,7 +149,7 @@ func (s *Service) answerCurrent(r micro.Request, c agent.CheckIn) {
 func (s *Service) answer(r micro.Request, c agent.CheckIn) {
 	a, err := s.cfg.Desk.Index.Answer(c)
 	if err != nil {
-		s.fail(r, "failed", err)
+		s.fail(r, codeFailed, err)
 		return
 	}
 	s.trace(&a)
@@ -204,7 +176,7 @@ func (s *Service) nodes(r micro.Request) {
 		d := json.NewDecoder(bytes.NewReader(body))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&q); err != nil {
-			s.fail(r, "invalid", err)
+			s.fail(r, codeInvalid, err)
 			return
 		}
 	}
@@ -218,7 +190,7 @@ func (s *Service) nodes(r micro.Request) {
 		return
 	}
 	if q.Limit < 0 {
-		s.fail(r, "invalid", errors.Newf("a limit of %d: give one above zero, or none", q.Limit))
+		s.fail(r, codeInvalid, errors.Newf("a limit of %d: give one above zero, or none", q.Limit))
 		return
 	}
 	if q.Limit == 0 || q.Limit > MaxNodes {
@@ -242,29 +214,24 @@ func bounded(page NodesPage) NodesPage {
 	return page
 }
 
-// tell answers past the request's own means, which note an error that the library reads when the handler has returned.
+// tell answers with a value.
 func (s *Service) tell(r micro.Request, v any) {
-	m := nats.NewMsg(r.Reply())
-	var err error
-	if m.Data, err = json.Marshal(v); err != nil {
-		s.fail(r, "failed", err)
+	body, err := json.Marshal(v)
+	if err != nil {
+		s.fail(r, codeFailed, err)
 		return
 	}
-	s.send(m)
+	s.send(r, nil, body)
 }
 
 func (s *Service) fail(r micro.Request, code string, why error) {
-	m := nats.NewMsg(r.Reply())
-	m.Header.Set(micro.ErrorCodeHeader, code)
-	m.Header.Set(micro.ErrorHeader, why.Error())
-	s.send(m)
+	s.send(r, nats.Header{micro.ErrorCodeHeader: {code}, micro.ErrorHeader: {why.Error()}}, nil)
 }
 
-func (s *Service) send(m *nats.Msg) {
-	if m.Subject == "" {
-		return // nobody waits
-	}
-	if err := s.cfg.Conn.PublishMsg(m); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+// send answers whoever waits.
+func (s *Service) send(r micro.Request, header nats.Header, body []byte) {
+	err := serving.Respond(s.cfg.Conn, r.Reply(), header, body)
+	if err != nil && !errors.IsAny(err, nats.ErrMsgNoReply, nats.ErrConnectionClosed) {
 		s.cfg.Logger.Warn("an answer to an agent could not be sent", "error", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"catenary/es"
-	"catenary/internal/desk"
+	"catenary/internal/serving"
 	"catenary/internal/topology"
 )
 
@@ -42,12 +42,12 @@ type Service struct {
 	micro  micro.Service
 	ctx    context.Context
 	cancel context.CancelFunc
-	desk   *desk.Desk
+	group  *serving.Group
 }
 
 // Serve starts answering; when it returns, the server knows that somebody does.
 func Serve(nc *nats.Conn, version string, log *Log) (*Service, error) {
-	s := &Service{log: log, desk: desk.New(maxQuestions)}
+	s := &Service{log: log, group: serving.NewGroup(maxQuestions)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	var err error
 	s.micro, err = micro.AddService(nc, micro.Config{
@@ -83,13 +83,10 @@ func Serve(nc *nats.Conn, version string, log *Log) (*Service, error) {
 
 // Stop takes no more questions, ends those that are being answered, and returns when all have ended.
 func (s *Service) Stop() error {
-	s.desk.Close()
+	s.group.Close()
 	err := s.micro.Stop()
-	if errors.IsAny(err, nats.ErrConnectionClosed, nats.ErrConnectionDraining) {
-		err = nil // the subscriptions went with the connection
-	}
 	s.cancel()
-	s.desk.Wait()
+	s.group.Wait()
 	return errors.Wrapf(err, "stop the service %s", topology.ProofService)
 }
 
@@ -124,7 +121,7 @@ func (l *Log) growth(ctx context.Context, q GrowthQuestion) (Growth, error) {
 // endpoint takes a question off the subscription at once: a micro service hands over one question at a time.
 func (s *Service) endpoint(nc *nats.Conn, answer func(context.Context, []byte) (any, error)) micro.HandlerFunc {
 	return func(r micro.Request) {
-		if !s.desk.Take() || !s.desk.Go(func() {
+		if !s.group.TryGo(func() {
 			ctx, cancel := context.WithTimeout(s.ctx, answerTime)
 			defer cancel()
 			a, err := answer(ctx, r.Data())
@@ -134,7 +131,7 @@ func (s *Service) endpoint(nc *nats.Conn, answer func(context.Context, []byte) (
 			}
 			body, err := json.Marshal(a)
 			if err == nil {
-				err = desk.Respond(nc, r.Reply(), nil, body)
+				err = serving.Respond(nc, r.Reply(), nil, body)
 			}
 			s.report(err)
 		}) {
@@ -144,7 +141,7 @@ func (s *Service) endpoint(nc *nats.Conn, answer func(context.Context, []byte) (
 }
 
 func refuse(nc *nats.Conn, reply, code, why string) error {
-	return desk.Respond(nc, reply, nats.Header{micro.ErrorCodeHeader: {code}, micro.ErrorHeader: {why}}, nil)
+	return serving.Respond(nc, reply, nats.Header{micro.ErrorCodeHeader: {code}, micro.ErrorHeader: {why}}, nil)
 }
 
 // report logs what can't be told to the asker, because the way to them is what failed.

@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"catenary/es"
-	"catenary/internal/desk"
+	"catenary/internal/serving"
 )
 
 const (
@@ -58,13 +58,13 @@ type InboxService struct {
 	cancel  context.CancelFunc
 	service micro.Service
 	// storing are the commands on their way into the stream, looking the questions that are being answered.
-	storing, looking *desk.Desk
+	storing, looking *serving.Group
 }
 
 // NewInboxService starts to listen. All commands come in through one endpoint, so that those of one connection are stored in
 // the order they were sent.
 func NewInboxService(ctx context.Context, cfg InboxServiceConfig) (*InboxService, error) {
-	s := &InboxService{cfg: cfg, storing: desk.New(maxStoring), looking: desk.New(maxLooking)}
+	s := &InboxService{cfg: cfg, storing: serving.NewGroup(maxStoring), looking: serving.NewGroup(maxLooking)}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	svc, err := micro.AddService(cfg.Conn, micro.Config{
 		Name: cfg.Name, Version: cfg.Version, Description: "Keeps commands until they are done, and tells what became of them.",
@@ -104,9 +104,6 @@ func NewInboxService(ctx context.Context, cfg InboxServiceConfig) (*InboxService
 // Stop ends listening, and returns when what was taken in is stored and answered.
 func (s *InboxService) Stop() error {
 	err := s.service.Stop()
-	if errors.IsAny(err, nats.ErrConnectionClosed, nats.ErrConnectionDraining) {
-		err = nil // the subscriptions went with the connection
-	}
 	s.storing.Close()
 	s.looking.Close()
 	s.storing.Wait()
@@ -260,7 +257,7 @@ func (s *InboxService) answering(handler func(context.Context, micro.Request) (a
 func (s *InboxService) tell(req micro.Request, v any) {
 	body, err := json.Marshal(v)
 	if err == nil {
-		err = desk.Respond(s.cfg.Conn, req.Reply(), nats.Header{HeaderContentType: {ContentTypeJSON}}, body)
+		err = serving.Respond(s.cfg.Conn, req.Reply(), nats.Header{HeaderContentType: {ContentTypeJSON}}, body)
 	}
 	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 		s.cfg.Logger.Warn("answer could not be sent", "subject", req.Subject(), "error", err)

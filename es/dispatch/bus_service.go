@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"catenary/es"
-	"catenary/internal/desk"
+	"catenary/internal/serving"
 )
 
 // Replies that somebody waits at. A request that crosses accounts comes with a reply of the server's making.
@@ -262,7 +262,7 @@ func respond(conn *nats.Conn, req micro.Request, a es.Answer, log *slog.Logger) 
 			headers[HeaderRepeated] = []string{"1"}
 		}
 	}
-	if err = desk.Respond(conn, req.Reply(), headers, body); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+	if err = serving.Respond(conn, req.Reply(), headers, body); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 		log.Warn("answer could not be sent", "command", a.Command, "status", a.Status, "error", err)
 	}
 }

@@ -379,6 +379,30 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// TestStopWithoutConnection: a service whose connection is ending, or has ended, stops without an error.
+func TestStopWithoutConnection(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*nats.Conn) error{
+		"ending": (*nats.Conn).Drain,
+		"ended":  func(nc *nats.Conn) error { nc.Close(); return nil },
+	} {
+		asked := make(chan struct{}, 1)
+		s := serve(t, func(ctx context.Context, _ *parts.Request) error {
+			asked <- struct{}{}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		s.raw(t)
+		await(t, asked)
+		if err := end(s.serving); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.service.Stop(); err != nil {
+			t.Errorf("with its connection %s: %v", name, err)
+		}
+	}
+}
+
 // TestServeRefuses: a service that can't be made leaves nothing behind.
 func TestServeRefuses(t *testing.T) {
 	t.Parallel()

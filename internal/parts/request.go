@@ -11,6 +11,8 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
+
+	"catenary/internal/serving"
 )
 
 // aliveInterval is how often a request that takes long is said to be worked at.
@@ -44,8 +46,7 @@ func (r *Request) Number(name string) (int64, error) {
 	return n, errors.Mark(errors.Wrapf(err, "header %s", name), ErrRequest)
 }
 
-// Send sends a part; last says that it is the last one, after which nothing is sent. It goes past the request's own means: those note an
-// error in the request, which the library reads when the handler has returned, and parts come from other goroutines.
+// Send sends a part; last says that it is the last one, after which nothing is sent.
 func (r *Request) Send(h nats.Header, body []byte, last bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +60,7 @@ func (r *Request) Send(h nats.Header, body []byte, last bool) error {
 	if !last {
 		h.Set(headerMore, "1")
 	}
-	return r.conn.PublishMsg(&nats.Msg{Subject: r.Reply(), Header: h, Data: body})
+	return serving.Respond(r.conn, r.Reply(), h, body)
 }
 
 // Value sends a value as a part.

@@ -3,12 +3,13 @@ package parts
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
+
+	"catenary/internal/serving"
 )
 
 // requestTime bounds one request. What takes long says meanwhile that it is at it.
@@ -45,16 +46,12 @@ type Service struct {
 	micro  micro.Service
 	ctx    context.Context
 	cancel context.CancelFunc
-	slots  chan struct{}
-
-	mu      sync.Mutex
-	stopped bool
-	running sync.WaitGroup
+	group  *serving.Group
 }
 
 // Serve starts answering; when it returns, the server knows that somebody does.
 func Serve(c Config) (*Service, error) {
-	s := &Service{cfg: c, slots: make(chan struct{}, c.Most)}
+	s := &Service{cfg: c, group: serving.NewGroup(c.Most)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	var err error
 	s.micro, err = micro.AddService(c.Conn, micro.Config{Name: c.Name, Version: c.Version, Description: c.About})
@@ -75,15 +72,10 @@ func Serve(c Config) (*Service, error) {
 
 // Stop takes no more requests, ends those at work, and returns when all have ended.
 func (s *Service) Stop() error {
-	s.mu.Lock()
-	s.stopped = true
-	s.mu.Unlock()
+	s.group.Close()
 	err := s.micro.Stop()
-	if errors.IsAny(err, nats.ErrConnectionClosed, nats.ErrConnectionDraining) {
-		err = nil // the subscriptions went with the connection
-	}
 	s.cancel()
-	s.running.Wait()
+	s.group.Wait()
 	return errors.Wrapf(err, "stop the service %s", s.cfg.Name)
 }
 
@@ -95,18 +87,16 @@ func (s *Service) endpoint(handler Handler) micro.HandlerFunc {
 			return
 		}
 		request := &Request{Request: r, conn: s.cfg.Conn}
-		if !s.begin() {
-			s.fail(request, s.cfg.Busy)
-			return
-		}
-		go func() {
-			defer s.end()
+		began := s.group.TryGo(func() {
 			ctx, cancel := context.WithTimeout(s.ctx, requestTime)
 			defer cancel()
 			if err := handler(ctx, request); err != nil {
 				s.fail(request, err)
 			}
-		}()
+		})
+		if !began {
+			s.fail(request, s.cfg.Busy)
+		}
 	}
 }
 
@@ -116,25 +106,4 @@ func (s *Service) fail(r *Request, err error) {
 	if err := r.Send(header, nil, true); err != nil && s.ctx.Err() == nil {
 		s.cfg.Logger.Warn("an answer could not be sent", "service", s.cfg.Name, "subject", r.Subject(), "error", err)
 	}
-}
-
-// begin takes a slot. The group grows only while the service is not stopped, so that Stop waits for all.
-func (s *Service) begin() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopped {
-		return false
-	}
-	select {
-	case s.slots <- struct{}{}:
-		s.running.Add(1)
-		return true
-	default:
-		return false
-	}
-}
-
-func (s *Service) end() {
-	<-s.slots
-	s.running.Done()
 }

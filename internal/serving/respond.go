@@ -1,4 +1,4 @@
-package desk
+package serving
 
 import "github.com/nats-io/nats.go"
 

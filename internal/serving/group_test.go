@@ -1,4 +1,4 @@
-package desk_test
+package serving_test
 
 import (
 	"context"
@@ -9,54 +9,54 @@ import (
 	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
 
-	"catenary/internal/desk"
+	"catenary/internal/serving"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestDesk: as many work at once as there are places, the next one waits or is turned away, and the end waits for those that work.
-func TestDesk(t *testing.T) {
+func TestGroup(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := desk.New(2)
+		g := serving.NewGroup(2)
 		finish := make(chan struct{})
 		ended := 0
 		for range 2 {
-			if !d.Take() || !d.Go(func() { <-finish; ended++ }) {
+			if !g.TryGo(func() { <-finish; ended++ }) {
 				t.Fatal("a free place was not given")
 			}
 			synctest.Wait()
 		}
-		if d.Take() {
+		if g.Take() {
 			t.Error("a third place was given")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if d.Await(ctx) {
+		if g.Await(ctx) {
 			t.Error("a third place was given to one that had ended to wait")
 		}
 		waited := make(chan bool)
-		go func() { waited <- d.Await(t.Context()) }()
+		go func() { waited <- g.Await(t.Context()) }()
 		synctest.Wait()
 		finish <- struct{}{}
 		if !<-waited {
 			t.Error("the place that became free was not given to who waited")
 		}
-		d.Leave()
-		if !d.Take() {
+		g.Leave()
+		if !g.Take() {
 			t.Error("a place that was left is not given again")
 		}
-		d.Close()
-		if d.Go(func() { t.Error("work began on a closed desk") }) {
-			t.Error("a closed desk says that work began")
+		g.Close()
+		if g.Go(func() { t.Error("work began on a closed group") }) {
+			t.Error("a closed group says that work began")
 		}
-		if !d.Take() {
+		if !g.Take() {
 			t.Error("the place of work that did not begin is not free")
 		}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			d.Wait()
+			g.Wait()
 		}()
 		synctest.Wait()
 		select {
@@ -74,7 +74,7 @@ func TestDesk(t *testing.T) {
 
 func TestRespondToNobody(t *testing.T) {
 	t.Parallel()
-	if err := desk.Respond(nil, "", nil, nil); !errors.Is(err, nats.ErrMsgNoReply) {
+	if err := serving.Respond(nil, "", nil, nil); !errors.Is(err, nats.ErrMsgNoReply) {
 		t.Errorf("it gave %v", err)
 	}
 }
