@@ -109,3 +109,24 @@ func (s *scene) ask(ctx context.Context) (string, error) {
 	err := s.client.For(ctx, subject, struct{}{}, &answer)
 	return answer, err
 }
+
+// begin asks, and gives how that ends.
+func (s *scene) begin(ctx context.Context) <-chan error {
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.ask(ctx)
+		ended <- err
+	}()
+	return ended
+}
+
+// held serves what is answered only when it is freed, and tells when it was asked.
+func held(t *testing.T, more ...func(*parts.Config)) (s *scene, asked, free chan struct{}) {
+	t.Helper()
+	asked, free = make(chan struct{}, 1), make(chan struct{})
+	return serve(t, func(_ context.Context, r *parts.Request) error {
+		asked <- struct{}{}
+		<-free
+		return r.Value("done", true)
+	}, more...), asked, free
+}

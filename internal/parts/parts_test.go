@@ -247,12 +247,7 @@ func TestAliveEndsWithItsError(t *testing.T) {
 // TestBusy: what is more than the bound is told so at once, and is answered again when a slot is free.
 func TestBusy(t *testing.T) {
 	t.Parallel()
-	asked, free := make(chan struct{}, 1), make(chan struct{})
-	s := serve(t, func(_ context.Context, r *parts.Request) error {
-		asked <- struct{}{}
-		<-free
-		return r.Value("done", true)
-	}, func(c *parts.Config) { c.Most = 1 })
+	s, asked, free := held(t, func(c *parts.Config) { c.Most = 1 })
 	came := s.raw(t)
 	await(t, asked)
 	_, err := s.ask(t.Context())
@@ -305,19 +300,10 @@ func TestNotAdmitted(t *testing.T) {
 // TestCancelled: who does not wait any longer gets the context's error, and not that no answer comes.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
-	asked, free := make(chan struct{}, 1), make(chan struct{})
-	s := serve(t, func(_ context.Context, r *parts.Request) error {
-		asked <- struct{}{}
-		<-free
-		return r.Value("done", true)
-	})
+	s, asked, free := held(t)
 	defer close(free)
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		_, err := s.ask(ctx)
-		ended <- err
-	}()
+	ended := s.begin(ctx)
 	await(t, asked)
 	cancel()
 	if err := await(t, ended); !errors.Is(err, context.Canceled) || errors.Is(err, parts.ErrUnreachable) {
@@ -328,18 +314,9 @@ func TestCancelled(t *testing.T) {
 // TestConnectionLost: nobody waits for an answer that went with its connection.
 func TestConnectionLost(t *testing.T) {
 	t.Parallel()
-	asked, free := make(chan struct{}, 1), make(chan struct{})
-	s := serve(t, func(_ context.Context, r *parts.Request) error {
-		asked <- struct{}{}
-		<-free
-		return r.Value("done", true)
-	})
+	s, asked, free := held(t)
 	defer close(free)
-	ended := make(chan error, 1)
-	go func() {
-		_, err := s.ask(t.Context())
-		ended <- err
-	}()
+	ended := s.begin(t.Context())
 	await(t, asked)
 	s.bus.Stop()
 	if err := await(t, ended); !errors.Is(err, parts.ErrUnreachable) || !strings.Contains(err.Error(), "lost") {
@@ -358,11 +335,7 @@ func TestStop(t *testing.T) {
 		over.Store(true)
 		return ctx.Err()
 	})
-	ended := make(chan error, 1)
-	go func() {
-		_, err := s.ask(t.Context())
-		ended <- err
-	}()
+	ended := s.begin(t.Context())
 	await(t, asked)
 	if err := s.service.Stop(); err != nil {
 		t.Error(err)
