@@ -95,7 +95,7 @@ func worn(ctx context.Context, bucket Bucket, view View) (string, error) {
 	return "", nil
 }
 
-// finish runs in the view's goroutine.
+// finish runs in the view's goroutine: it folds the rest, compares, and writes again what differs.
 func (b *rebuilding) finish(ctx context.Context, f *freshFold, bucket Bucket, generation Generation) error {
 	w, c := b.worker, f.check
 	switch {
@@ -112,32 +112,13 @@ func (b *rebuilding) finish(ctx context.Context, f *freshFold, bucket Bucket, ge
 			return err
 		}
 	}
-	c.tail = f.head.Sequence
-	if err := c.finish(ctx, b.cfg.Store, true); err != nil {
-		return err
-	}
-	if c.report.Unfolded != "" {
-		return errors.Mark(errors.New(c.report.Unfolded), ErrStopped)
-	}
-	state, err := bucket.State(ctx)
-	if err != nil {
-		return err
-	}
-	if state.Last != c.read {
-		return errMoved
-	}
-	mends, reason := c.plan()
-	b.result.Events, b.result.Values = f.head.Sequence, c.report.Values
-	if c.report.Behind > 0 {
-		b.result.Events = c.report.Behind - 1 // a view that does not go on has come no further
-	}
-	b.result.Differences = len(c.report.Differences) + c.report.More
-	b.result.Mends, b.result.Anew = mends, reason
+	last, err := b.compare(ctx, f, bucket)
+	mends := b.result.Mends
 	switch {
-	case reason != "" || b.options.DryRun:
-		return nil
+	case err != nil, b.result.Anew != "", b.options.DryRun:
+		return err
 	case w.view == nil:
-		if err := c.write(ctx, bucket, state.Last, mends, b.cfg.Clock()); err != nil || b.cfg.Marks == nil {
+		if err := c.write(ctx, bucket, last, mends, b.cfg.Clock()); err != nil || b.cfg.Marks == nil {
 			return err
 		}
 		// What the bucket holds was compared with the whole stream, so nothing rests on the view's mark, whose contradiction may be what
@@ -146,16 +127,42 @@ func (b *rebuilding) finish(ctx context.Context, f *freshFold, bucket Bucket, ge
 	case len(mends) == 0:
 		return nil
 	}
-	if err := c.write(ctx, bucket, state.Last, mends, b.cfg.Clock()); err != nil {
+	if err := c.write(ctx, bucket, last, mends, b.cfg.Clock()); err != nil {
 		w.view = nil // some of them may stand: the view is to be taken up again
 		return err
 	}
 	// The view's own state came from the bucket, and may have what was wrong there in it.
 	w.view, w.reads = c.view, readsOf(c.view)
-	w.confirmed = state.Last + uint64(len(mends))
+	w.confirmed = last + uint64(len(mends))
 	w.track.parkedBy(w.view)
 	w.track.set(Progress{Event: w.passed.Sequence, Revision: w.confirmed, Bucket: w.generation.Bucket})
 	return nil
+}
+
+// compare ends the comparison, puts what it has found into the result, and gives the bucket's last sequence.
+func (b *rebuilding) compare(ctx context.Context, f *freshFold, bucket Bucket) (last uint64, err error) {
+	c := f.check
+	c.tail = f.head.Sequence
+	if err := c.finish(ctx, b.cfg.Store, true); err != nil {
+		return 0, err
+	}
+	if c.report.Unfolded != "" {
+		return 0, errors.Mark(errors.New(c.report.Unfolded), ErrStopped)
+	}
+	state, err := bucket.State(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if state.Last != c.read {
+		return 0, errMoved
+	}
+	b.result.Mends, b.result.Anew = c.plan()
+	b.result.Events, b.result.Values = f.head.Sequence, c.report.Values
+	if c.report.Behind > 0 {
+		b.result.Events = c.report.Behind - 1 // a view that does not go on has come no further
+	}
+	b.result.Differences = len(c.report.Differences) + c.report.More
+	return state.Last, nil
 }
 
 // freshFold folds the stream beside a check.
