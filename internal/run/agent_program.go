@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"time"
@@ -21,13 +20,7 @@ import (
 // AgentMain runs the program agent and gives its exit code: 0 when the context has ended, 1 when it can't go on, 2 for settings that can't
 // work. Unlike our other programs it waits for a bus that is away at its start: nobody may be there to start it again.
 func AgentMain(ctx context.Context, args []string, env func(string) string, stderr io.Writer) int {
-	fail := func(err error, code int) int {
-		_, _ = fmt.Fprintf(stderr, "agent: %v\n", err)
-		for _, hint := range errors.GetAllHints(err) {
-			_, _ = fmt.Fprintf(stderr, "  hint: %s\n", hint)
-		}
-		return code
-	}
+	fail := func(err error, code int) int { return failed(stderr, "agent", err, code) }
 	s, err := LoadAgentSettings(args, env, stderr)
 	if errors.Is(err, ErrHelp) {
 		return exitOK
@@ -36,18 +29,7 @@ func AgentMain(ctx context.Context, args []string, env func(string) string, stde
 		return fail(err, exitUsage)
 	}
 	log := Logger(stderr, s.level, time.RFC3339, false)
-	var source *agentArtifacts
-	if s.Simulate == 0 {
-		source, err = newAgentArtifacts(s, log)
-	}
-	var drivers []driver.Driver
-	if err == nil {
-		drivers, err = s.drivers(source)
-	}
-	if err != nil {
-		return fail(err, exitUsage)
-	}
-	bus, err := s.bus(env, log)
+	p, err := newAgentProgram(s, env, log)
 	if err != nil {
 		return fail(err, exitUsage)
 	}
@@ -56,7 +38,7 @@ func AgentMain(ctx context.Context, args []string, env func(string) string, stde
 		return fail(err, exitUsage)
 	}
 	defer closeMonitor()
-	err = agentOver(ctx, s, bus, drivers, source, monitor, log)
+	err = p.run(ctx, monitor)
 	switch {
 	case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
 		log.Info("stopped")
@@ -67,39 +49,63 @@ func AgentMain(ctx context.Context, args []string, env func(string) string, stde
 	return fail(err, exitFailed)
 }
 
-// agentOver connects and acts, again and again when only the connection was lost for good.
-func agentOver(ctx context.Context, s AgentSettings, bus natsconn.Config, drivers []driver.Driver, source *agentArtifacts, m Monitor, log *slog.Logger) error {
+// agentProgram is an agent with what it was set to.
+type agentProgram struct {
+	AgentSettings
+	bus       natsconn.Config
+	artifacts *agentArtifacts // nil for simulated ones
+	drivers   []driver.Driver
+	log       *slog.Logger
+}
+
+func newAgentProgram(s AgentSettings, env func(string) string, log *slog.Logger) (*agentProgram, error) {
+	p := &agentProgram{AgentSettings: s, log: log}
+	var err error
+	if s.Simulate == 0 {
+		if p.artifacts, err = newAgentArtifacts(s, log); err != nil {
+			return nil, err
+		}
+	}
+	if p.drivers, err = s.drivers(p.artifacts); err != nil {
+		return nil, err
+	}
+	p.bus, err = s.bus(env, log)
+	return p, err
+}
+
+// run connects and acts, again and again when only the connection was lost for good.
+func (p *agentProgram) run(ctx context.Context, m Monitor) error {
 	for {
-		conn, err := connectAgent(ctx, s.Node, bus, log)
+		conn, err := p.connect(ctx)
 		if err != nil {
 			return err
 		}
-		if s.Simulate > 0 {
-			err = Simulate(ctx, conn, SimulateConfig{Prefix: s.Node, Count: s.Simulate, Every: s.every, Observe: s.observe, Logger: log})
+		if p.Simulate > 0 {
+			err = Simulate(ctx, conn, SimulateConfig{Prefix: p.Node, Count: p.Simulate, Every: p.every, Observe: p.observe, Logger: p.log})
 		} else {
-			source.over(conn)
-			err = Agent(ctx, conn, AgentConfig{Node: s.Node, State: s.State, Drivers: drivers, Every: s.every, Observe: s.observe, Monitor: m, Logger: log})
+			p.artifacts.over(conn)
+			err = Agent(ctx, conn, AgentConfig{Node: p.Node, State: p.State, Drivers: p.drivers, Every: p.every, Observe: p.observe, Monitor: m, Logger: p.log})
 		}
 		conn.Close()
 		if !errors.Is(err, ErrConnectionClosed) || ctx.Err() != nil {
 			return err
 		}
-		log.Warn("the connection was closed for good; starting again with a new one", "reason", err)
+		p.log.Warn("the connection was closed for good; starting again with a new one", "reason", err)
 	}
 }
 
-// connectAgent connects, and waits for a bus that is away. Credentials that are not taken are tried again too: they may be known later.
-func connectAgent(ctx context.Context, node string, bus natsconn.Config, log *slog.Logger) (*natsconn.Conn, error) {
+// connect connects, and waits for a bus that is away. Credentials that are not taken are tried again too: they may be known later.
+func (p *agentProgram) connect(ctx context.Context) (*natsconn.Conn, error) {
 	pace := backoff.NewExponentialBackOff()
 	pace.MaxInterval = longestPause
 	return backoff.Retry(ctx, func() (*natsconn.Conn, error) {
-		conn, err := natsconn.Connect(ctx, bus, nats.CustomInboxPrefix(topology.AgentInbox(es.EscapeToken(node))))
+		conn, err := natsconn.Connect(ctx, p.bus, nats.CustomInboxPrefix(topology.AgentInbox(es.EscapeToken(p.Node))))
 		if errors.Is(err, natsconn.ErrConfig) {
 			err = backoff.Permanent(err)
 		}
 		return conn, err
 	}, backoff.WithBackOff(pace), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, after time.Duration) {
-		log.Warn("can't connect", "reason", err, "next try in", after)
+		p.log.Warn("can't connect", "reason", err, "next try in", after)
 	}))
 }
 

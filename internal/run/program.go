@@ -51,24 +51,24 @@ func (p Program) Exec() {
 	os.Exit(code)
 }
 
-// Main runs the program and gives its exit code: 0 when the context has ended or the part has done its work, 1 when the part can't go on, 2 for settings
-// that can't work. Talk goes to stderr.
+// Main runs the program and gives its exit code: 0 when the context has ended or the part has done its work, 1 when the part can't go on, 2
+// for settings that can't work. Talk goes to stderr.
 func (p Program) Main(ctx context.Context, args []string, env func(string) string, stderr io.Writer) int {
 	settings, err := LoadSettings(p.Name, p.About, args, env, stderr)
 	switch {
 	case errors.Is(err, ErrHelp):
 		return exitOK
 	case err != nil:
-		return p.failed(stderr, err, exitUsage)
+		return failed(stderr, p.Name, err, exitUsage)
 	}
 	level, err := settings.level()
 	if err != nil {
-		return p.failed(stderr, err, exitUsage)
+		return failed(stderr, p.Name, err, exitUsage)
 	}
 	log := Logger(stderr, level, time.RFC3339, false)
 	monitor, _, closeMonitor, err := OpenMonitor(ctx, MonitorConfig{Program: p.Name, HTTP: settings.HTTP, Traces: settings.Traces, Env: env, Logger: log})
 	if err != nil {
-		return p.failed(stderr, err, exitUsage)
+		return failed(stderr, p.Name, err, exitUsage)
 	}
 	defer closeMonitor()
 	err = p.run(ctx, settings, env, monitor, log)
@@ -77,15 +77,15 @@ func (p Program) Main(ctx context.Context, args []string, env func(string) strin
 		log.Info("stopped")
 		return exitOK
 	case errors.Is(err, natsconn.ErrConfig):
-		return p.failed(stderr, err, exitUsage)
+		return failed(stderr, p.Name, err, exitUsage)
 	default:
-		return p.failed(stderr, err, exitFailed)
+		return failed(stderr, p.Name, err, exitFailed)
 	}
 }
 
-// failed says why the program ends. When even that can't be written, the exit code has to do.
-func (p Program) failed(stderr io.Writer, err error, code int) int {
-	_, _ = fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
+// failed says why a program ends, and gives its exit code. When even that can't be written, the code has to do.
+func failed(stderr io.Writer, program string, err error, code int) int {
+	_, _ = fmt.Fprintf(stderr, "%s: %v\n", program, err)
 	for _, hint := range errors.GetAllHints(err) {
 		_, _ = fmt.Fprintf(stderr, "  hint: %s\n", hint)
 	}
