@@ -91,8 +91,8 @@ func (s *Service) Stop() error {
 	return errors.Wrap(err, "stop the service for agents")
 }
 
-// checkIn hears an agent, and answers it. One that has heard of a value that is not here yet is answered a little later. One that knows nothing, and so can't
-// tell what is older from what is later, is answered when all that stands is here.
+// checkIn hears an agent, and answers it. One that has heard of a value that is not here yet is answered a little later. One that knows
+// nothing, and so can't tell what is older from what is later, is answered when all that stands is here.
 func (s *Service) checkIn(r micro.Request) {
 	var c agent.CheckIn
 	token := strings.TrimPrefix(r.Subject(), topology.AgentPrefix+".")

@@ -136,8 +136,8 @@ func (x *Index) takeModule(v Value) error {
 	return nil
 }
 
-// ReplaceAssignments forgets all assignments, and takes these: all that stand in another generation of the bucket, which may lack what was lost. It gives the
-// errors of those that can't be read, and takes the others.
+// ReplaceAssignments forgets all assignments, and takes these: all that stand in another generation of the bucket, which may lack what was
+// lost. It gives the errors of those that can't be read, and takes the others.
 func (x *Index) ReplaceAssignments(values []Value) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

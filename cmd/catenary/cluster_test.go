@@ -11,7 +11,8 @@ import (
 	"catenary/internal/topology"
 )
 
-// TestClusterCheck on one server that does not sync always, which says what both means, and where none is. That three servers are told from one another is tested with the guide on clusters.
+// TestClusterCheck on one server that does not sync always, which says what both means, and where none is. That three servers are told from
+// one another is tested with the guide on clusters.
 func TestClusterCheck(t *testing.T) {
 	t.Parallel()
 	c := on(t)

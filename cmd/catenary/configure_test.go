@@ -67,8 +67,8 @@ func TestConfigure(t *testing.T) {
 	}
 }
 
-// TestConfigureCluster writes a configuration for each of three servers, which differ in what they must and share the rest, and refuses numbers of servers that
-// survive nothing more.
+// TestConfigureCluster writes a configuration for each of three servers, which differ in what they must and share the rest, and refuses
+// numbers of servers that survive nothing more.
 func TestConfigureCluster(t *testing.T) {
 	t.Parallel()
 	nobody := caller{t: t, url: "nats://127.0.0.1:1"}

@@ -216,8 +216,8 @@ func (s *striker) writersOver(ctx context.Context, d time.Duration) (took []stri
 // backups is how often a backup is taken until nothing was recorded after it.
 const backups = 3
 
-// loseStore loses all that the server keeps, and brings it back from a backup as the guide says. So that nothing may be missing then, nothing is recorded after
-// the backup: one writer is left, and nobody reaches it.
+// loseStore loses all that the server keeps, and brings it back from a backup as the guide says. So that nothing may be missing then,
+// nothing is recorded after the backup: one writer is left, and nobody reaches it.
 func (s *striker) loseStore(ctx context.Context) (bool, error) {
 	s.running.Wait() // a fault that starts a writer again would let it record over nothing
 	r := s.rig

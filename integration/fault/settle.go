@@ -186,8 +186,8 @@ func (s *striker) copiesCaughtUp(ctx context.Context) (bool, string) {
 	return true, ""
 }
 
-// wholeAgain says whether the product finds all buckets and copies as they should be. What it finds to differ in a bucket that was harmed, or in its copy, is
-// built anew, as it says itself: a server may go on without telling that it can't read an older value any more.
+// wholeAgain says whether the product finds all buckets and copies as they should be. What it finds to differ in a bucket that was harmed,
+// or in its copy, is built anew, as it says itself: a server may go on without telling that it can't read an older value any more.
 func (s *striker) wholeAgain(ctx context.Context) (bool, string) {
 	said, code := s.rig.tool(ctx, "verify")
 	if code == 0 {

@@ -364,7 +364,8 @@ func (s *striker) readOnly(ctx context.Context, f schedule.Fault) error {
 	return failure
 }
 
-// poison sends what no program of ours would. It is refused, parked or passed over, and nobody else suffers. One of it takes the id of a command that was sent.
+// poison sends what no program of ours would. It is refused, parked or passed over, and nobody else suffers. One of it takes the id of a
+// command that was sent.
 func (s *striker) poison() (sent bool) {
 	bodies := [][]byte{nil, []byte("{"), []byte(`{"node":7,"module":[]}`), []byte(strings.Repeat("[", 100_000)), bytes.Repeat([]byte{0xff}, 500_000)}
 	for _, prefix := range []string{topology.CommandPrefix, topology.InboxPrefix} {

@@ -66,8 +66,8 @@ func (m *Mirrors) Ensure(ctx context.Context) error {
 	return m.await(ctx, targets, pollInterval)
 }
 
-// Follows returns when every mirror of a [Mirrors.True] follows its bucket and holds what that held then. It asks seldom, since nobody waits for it. The
-// errors are those of [Mirrors.Ensure].
+// Follows returns when every mirror of a [Mirrors.True] follows its bucket and holds what that held then. It asks seldom, since nobody
+// waits for it. The errors are those of [Mirrors.Ensure].
 func (m *Mirrors) Follows(ctx context.Context, targets Targets) error {
 	return m.await(ctx, targets, idlePollInterval)
 }

@@ -19,7 +19,8 @@ import (
 // followedViews are the views that agents are told of.
 type followedViews []*followed
 
-// current returns when all that stood when it was called was read. It gives errors marked [project.ErrStopped] and [es.ErrUnavailable], and the context's.
+// current returns when all that stood when it was called was read. It gives errors marked [project.ErrStopped] and [es.ErrUnavailable], and
+// the context's.
 func (all followedViews) current(ctx context.Context, runner *project.Runner, events es.Store) error {
 	tail, err := events.Tail(ctx)
 	if err != nil {

@@ -36,8 +36,8 @@ type AcceptedLoss struct {
 	Reason string
 }
 
-// witnesses gives all that is known in the same server, outside the event stream, of how far it had come: the newest checkpoint, the newest value of each
-// bucket, and the newest snapshot. They are read before the stream: what honestly came from it is never ahead of it.
+// witnesses gives all that is known in the same server, outside the event stream, of how far it had come: the newest checkpoint, the newest
+// value of each bucket, and the newest snapshot. They are read before the stream: what honestly came from it is never ahead of it.
 func witnesses(ctx context.Context, nc *nats.Conn, snapshots dispatch.Snapshots) ([]events.Witness, error) {
 	var all []events.Witness
 	checkpoints, err := proof.OpenCheckpoints(ctx, nc)
@@ -199,8 +199,9 @@ func auditWitness(ctx context.Context, file string, log *slog.Logger) []events.W
 	return []events.Witness{{Name: "audit store", Sequence: seen.Sequence, Hash: seen.Hash.String()}}
 }
 
-// askWitnesses compares the stream with its witnesses, which were asked before it, before anything is recorded over it. When they contradict it, and somebody has
-// accepted just that, it gives what is to be recorded. It gives errors marked [ErrContradicted], and those of the stores.
+// askWitnesses compares the stream with its witnesses, which were asked before it, before anything is recorded over it. When they
+// contradict it, and somebody has accepted just that, it gives what is to be recorded. It gives errors marked [ErrContradicted], and those
+// of the stores.
 func askWitnesses(ctx context.Context, nc *nats.Conn, store es.Store, all []events.Witness, accept *AcceptedLoss) (*events.WriterLossAccepted, error) {
 	if err := AskForHoles(ctx, nc); err != nil {
 		return nil, err

@@ -66,10 +66,10 @@ type WriterConfig struct {
 	Contend bool
 }
 
-// Writer runs a writer over a connection in the ledger's account until the context ends. It makes or checks the event stream,
-// the actor directory and the baton first, and refuses a stream that its witnesses contradict. Of several writers one works; the others stand by, follow the stream, and one of
-// them takes over when the first is gone. It gives [ErrConnectionClosed], [ErrContradicted], the errors of natsstore.Ensure and natskv.Ensure, and
-// why the writer can't go on.
+// Writer runs a writer over a connection in the ledger's account until the context ends. It makes or checks the event stream, the actor
+// directory and the baton first, and refuses a stream that its witnesses contradict. Of several writers one works; the others stand by,
+// follow the stream, and one of them takes over when the first is gone. It gives [ErrConnectionClosed], [ErrContradicted], the errors of
+// natsstore.Ensure and natskv.Ensure, and why the writer can't go on.
 func Writer(ctx context.Context, nc *nats.Conn, c WriterConfig) error {
 	if c.Now == nil {
 		c.Now = failpoint.Clock(time.Now)
