@@ -121,21 +121,15 @@ func (s *AgentSettings) readFile(path string, f *pflag.FlagSet) error {
 	if err != nil {
 		return errors.Mark(errors.Wrap(err, "setting config"), ErrSettings)
 	}
-	given := *s
+	given := map[string]string{}
+	f.Visit(func(flag *pflag.Flag) { given[flag.Name] = flag.Value.String() })
 	if err := decodeStrictly(text, s); err != nil {
 		return errors.Mark(errors.Wrapf(err, "settings in %s", path), ErrSettings)
 	}
-	for name, field := range map[string][2]*string{
-		"node": {&s.Node, &given.Node}, "state": {&s.State, &given.State}, "server": {&s.Server, &given.Server}, "creds": {&s.Creds, &given.Creds},
-		"context": {&s.Context, &given.Context}, "credentials": {&s.Credentials, &given.Credentials}, "log-level": {&s.LogLevel, &given.LogLevel},
-		"every": {&s.Every, &given.Every}, "observe": {&s.Observe, &given.Observe}, "artifacts": {&s.Artifacts, &given.Artifacts},
-	} {
-		if f.Changed(name) {
-			*field[0] = *field[1]
+	for name, value := range given {
+		if err := f.Set(name, value); err != nil {
+			return errors.Mark(errors.Wrapf(err, "setting %s", name), ErrSettings)
 		}
-	}
-	if f.Changed("cache-bytes") {
-		s.CacheBytes = given.CacheBytes
 	}
 	return nil
 }

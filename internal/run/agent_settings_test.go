@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/errors"
+	"gopkg.in/yaml.v3"
 )
 
 func writeConfig(t *testing.T, text string) string {
@@ -67,6 +69,49 @@ drivers:
 	}
 	if got := strings.Join(names, " "); got != "files script units sim" {
 		t.Errorf("drivers are %s", got)
+	}
+}
+
+// TestAgentFlagsWin: every setting that has a flag is taken from it, whatever the file says.
+func TestAgentFlagsWin(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"node", "state", "server", "creds", "context", "credentials", "log-level", "http", "traces", "every", "observe", "artifacts", "cache-bytes"} {
+		inFile, given := "5s", "7s"
+		switch name {
+		case "log-level":
+			inFile, given = "warn", "error"
+		case "cache-bytes":
+			inFile, given = "5", "7"
+		}
+		file := name + ": " + inFile + "\n"
+		for needed, value := range map[string]string{"node": "n1", "state": "/s"} {
+			if name != needed {
+				file += needed + ": " + value + "\n"
+			}
+		}
+		config := writeConfig(t, file)
+		read := func(args ...string) string {
+			t.Helper()
+			s, err := loadAgent(append(args, "--config", config), nil)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			text, err := yaml.Marshal(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all map[string]any
+			if err := yaml.Unmarshal(text, &all); err != nil {
+				t.Fatal(err)
+			}
+			return fmt.Sprint(all[name])
+		}
+		if got := read(); got != inFile {
+			t.Errorf("%s of the file is %q, want %q", name, got, inFile)
+		}
+		if got := read("--"+name, given); got != given {
+			t.Errorf("--%s gives %q, want %q", name, got, given)
+		}
 	}
 }
 
