@@ -2,12 +2,10 @@ package run
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/cockroachdb/errors"
@@ -78,31 +76,18 @@ func LoadAgentSettings(args []string, env func(string) string, help io.Writer) (
 	f.StringVar(&s.Artifacts, "artifacts", "", "`places` to get artifacts from before the bus: a directory, file:DIR, oci:DIR or https://…/{sha256}")
 	f.Int64Var(&s.CacheBytes, "cache-bytes", artifacts.DefaultCacheBytes, "limit of the artifacts that are kept on the node")
 	f.IntVar(&s.Simulate, "simulate", 0, "run so `many` agents that only remember, of the nodes NODE-0001 and so on, for load")
-	f.SetOutput(help)
-	f.Usage = func() {
-		_, _ = fmt.Fprintf(help, "%s\n\nSettings (also %sNAME in the environment, or in the file):\n%s", agentAbout, environmentPrefix, f.FlagUsages())
-	}
-	if err := f.Parse(args); err != nil {
-		if errors.Is(err, pflag.ErrHelp) {
-			return s, ErrHelp
-		}
-		return s, errors.Mark(err, ErrSettings)
-	}
-	if f.NArg() > 0 {
-		return s, errors.Mark(errors.Newf("%q is no setting: all are flags", f.Arg(0)), ErrSettings)
-	}
-	fromEnv := func(name string) string {
-		return env(environmentPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
+	if err := parse(f, agentAbout, args, help); err != nil {
+		return s, err
 	}
 	if *config == "" {
-		*config = fromEnv("config")
+		*config = env(variable("config"))
 	}
 	if err := s.readFile(*config, f); err != nil {
 		return s, err
 	}
 	var failed error
 	f.VisitAll(func(flag *pflag.Flag) {
-		if v := fromEnv(flag.Name); v != "" && !flag.Changed && failed == nil {
+		if v := env(variable(flag.Name)); v != "" && !flag.Changed && failed == nil {
 			failed = errors.Wrapf(f.Set(flag.Name, v), "setting %s", flag.Name)
 		}
 	})

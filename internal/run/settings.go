@@ -81,6 +81,27 @@ type Settings struct {
 
 const environmentPrefix = "CATENARY_"
 
+// variable is the environment's name of a setting.
+func variable(setting string) string {
+	return environmentPrefix + strings.ToUpper(strings.ReplaceAll(setting, "-", "_"))
+}
+
+// parse reads flags, beside which there are no arguments. It gives errors marked [ErrSettings], or [ErrHelp] after writing the help.
+func parse(f *pflag.FlagSet, about string, args []string, help io.Writer) error {
+	f.SetOutput(help)
+	f.Usage = func() {
+		_, _ = fmt.Fprintf(help, "%s\n\nSettings (also %sNAME in the environment, or in the file):\n%s", about, environmentPrefix, f.FlagUsages())
+	}
+	err := f.Parse(args)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		return ErrHelp
+	case err == nil && f.NArg() > 0:
+		err = errors.Newf("%q is no setting: all are flags", f.Arg(0))
+	}
+	return errors.Mark(err, ErrSettings)
+}
+
 // flags gives the flags of the settings, with the defaults.
 func flags(program string) *pflag.FlagSet {
 	f := pflag.NewFlagSet(program, pflag.ContinueOnError)
@@ -125,23 +146,13 @@ func (v values) ReadBytes() ([]byte, error) { return nil, errors.New("these sett
 // LoadSettings reads the settings. Help goes to the writer. It gives errors marked [ErrSettings], or [ErrHelp].
 func LoadSettings(program, about string, args []string, env func(string) string, help io.Writer) (Settings, error) {
 	f := flags(program)
-	f.SetOutput(help)
-	f.Usage = func() {
-		_, _ = fmt.Fprintf(help, "%s\n\nSettings (also %sNAME in the environment, or in the file):\n%s", about, environmentPrefix, f.FlagUsages())
-	}
-	if err := f.Parse(args); err != nil {
-		if errors.Is(err, pflag.ErrHelp) {
-			return Settings{}, ErrHelp
-		}
-		return Settings{}, errors.Mark(err, ErrSettings)
-	}
-	if f.NArg() > 0 {
-		return Settings{}, errors.Mark(errors.Newf("%q is no setting: all are flags", f.Arg(0)), ErrSettings)
+	if err := parse(f, about, args, help); err != nil {
+		return Settings{}, err
 	}
 	defaults, environment, given := values{}, values{}, values{}
 	f.VisitAll(func(flag *pflag.Flag) {
 		defaults[flag.Name] = flag.DefValue
-		if v := env(environmentPrefix + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))); v != "" {
+		if v := env(variable(flag.Name)); v != "" {
 			environment[flag.Name] = v
 		}
 		if flag.Changed {
