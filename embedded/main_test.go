@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"catenary/embedded"
+	"catenary/es/estest"
 	"catenary/internal/streams"
 	"catenary/internal/topology"
 )
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 	// In a cluster, a node may be stopped while a mirror on another waits for its answer, and the server waits on for up to half a
 	// minute after its own stop. TestStartAndStop makes no such exception for a single node.
 	const stream = "github.com/nats-io/nats-server/v2/server.(*stream)."
-	goleak.VerifyTestMain(m,
+	estest.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction(stream+"setupMirrorConsumer.func3"),
 		goleak.IgnoreAnyFunction(stream+"tryDeleteSourcingConsumer.func1"))
 }

@@ -67,13 +67,13 @@ func TestStartAndStop(t *testing.T) {
 		t.Errorf("connection of a stopped server: got error %v, want ErrStopped", err)
 	}
 	// Nobody listens any more: that would be a goroutine. The port may be another process's by now.
-	goleak.VerifyNone(t, ignore)
+	check(t, estest.Leaks(ignore))
 
 	// A mirror asks its origin again a moment after a start; a stop in that moment leaves nothing behind either.
 	again, err := embedded.Start(testContext(t), embedded.Config{StoreDir: dir, Logger: logTo(t)})
 	check(t, err)
 	stop(t, again)
-	goleak.VerifyNone(t, ignore)
+	check(t, estest.Leaks(ignore))
 }
 
 func TestStoreIsLocked(t *testing.T) {

@@ -11,13 +11,12 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"go.uber.org/goleak"
 
 	"catenary/es/estest"
 	"catenary/internal/topology"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { estest.VerifyTestMain(m) }
 
 // waitLimit bounds every wait. It is reached only when something is broken.
 const waitLimit = 4 * time.Minute

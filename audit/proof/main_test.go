@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/errors"
-	"go.uber.org/goleak"
 	"golang.org/x/mod/sumdb/note"
 
 	"catenary/audit/proof"
@@ -22,7 +21,7 @@ import (
 	"catenary/es/memstore"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { estest.VerifyTestMain(m) }
 
 // waitLimit bounds every wait of a test. It is reached only when something is broken.
 const waitLimit = time.Minute

@@ -4,10 +4,10 @@ import (
 	"context"
 	"testing"
 
-	"go.uber.org/goleak"
+	"catenary/es/estest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { estest.VerifyTestMain(m) }
 
 // contextOf gives a context that outlives the test's own for its cleanup, and is bounded.
 func contextOf(t testing.TB) (context.Context, context.CancelFunc) {

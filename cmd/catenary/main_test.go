@@ -44,7 +44,7 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	// A server that is stopped while it makes a mirror waits on for that for up to half a minute.
-	if err := goleak.Find(goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*stream).setupMirrorConsumer.func3")); err != nil && code == 0 {
+	if err := estest.Leaks(goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*stream).setupMirrorConsumer.func3")); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

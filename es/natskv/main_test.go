@@ -8,7 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"go.uber.org/goleak"
 
 	"catenary/es"
 	"catenary/es/estest"
@@ -16,7 +15,7 @@ import (
 	"catenary/internal/topology"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { estest.VerifyTestMain(m) }
 
 // limit bounds every wait of a test. It is reached only when something is broken.
 const limit = 60 * time.Second

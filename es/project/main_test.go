@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/errors"
-	"go.uber.org/goleak"
 
 	"catenary/es"
 	"catenary/es/estest"
@@ -18,7 +17,7 @@ import (
 	"catenary/es/project/projecttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { estest.VerifyTestMain(m) }
 
 // limit bounds every wait of a test. It is reached only when something is broken.
 const limit = 60 * time.Second

@@ -21,7 +21,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
-	"go.uber.org/goleak"
 	"golang.org/x/mod/sumdb/note"
 
 	"catenary/audit/proof"
@@ -34,7 +33,7 @@ import (
 	"catenary/internal/topology"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { estest.VerifyTestMain(m) }
 
 // waitLimit bounds every wait. It is reached only when something is broken.
 const waitLimit = time.Minute

@@ -21,7 +21,7 @@ import (
 // A node that was stopped leaves a goroutine of the server's own for half a minute, as embedded says.
 func TestMain(m *testing.M) {
 	const stream = "github.com/nats-io/nats-server/v2/server.(*stream)."
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(stream+"setupMirrorConsumer.func3"), goleak.IgnoreAnyFunction(stream+"tryDeleteSourcingConsumer.func1"))
+	estest.VerifyTestMain(m, goleak.IgnoreAnyFunction(stream+"setupMirrorConsumer.func3"), goleak.IgnoreAnyFunction(stream+"tryDeleteSourcingConsumer.func1"))
 }
 
 const patience = 30 * time.Second

@@ -10,7 +10,6 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"go.uber.org/goleak"
 
 	"catenary/es"
 	"catenary/es/estest"
@@ -19,7 +18,7 @@ import (
 	"catenary/internal/topology"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { estest.VerifyTestMain(m) }
 
 // patience bounds every wait. It is reached only when something is broken.
 const patience = 30 * time.Second

@@ -8,13 +8,12 @@ import (
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
-	"go.uber.org/goleak"
 
 	"catenary/es/estest"
 	"catenary/internal/parts"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { estest.VerifyTestMain(m) }
 
 // patience bounds every wait. It is reached only when something is broken.
 const patience = 30 * time.Second

@@ -3,7 +3,7 @@ package room_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"catenary/es/estest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { estest.VerifyTestMain(m) }

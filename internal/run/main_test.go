@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"catenary/es/estest"
 )
 
 // waitLimit bounds every wait. It is reached only when something is broken.
 const waitLimit = 30 * time.Second
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { estest.VerifyTestMain(m) }
