@@ -70,8 +70,9 @@ func Open(ctx context.Context, nc *nats.Conn, config Config) (*Store, error) {
 		return nil, readError(errors.Wrapf(err, "open event stream %s", config.Stream))
 	}
 	found := s.stream.CachedInfo().Config
-	// How many servers hold it is for whoever makes it to check.
+	// How many servers hold it, and how large its messages may be, is for whoever makes it to check.
 	want := topology.Events(topology.Options{})
+	want.MaxMsgSize = found.MaxMsgSize
 	if config.Restoring != "" {
 		want.Metadata = map[string]string{streams.RestoringKey: config.Restoring}
 	}

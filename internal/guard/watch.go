@@ -21,6 +21,8 @@ import (
 const (
 	// DefaultEvery is how often is looked without a word from the server, which may get lost.
 	DefaultEvery = 30 * time.Second
+	// againAfter is how soon is looked again after a look that failed.
+	againAfter = 2 * time.Second
 	// lookTimeout bounds one look.
 	lookTimeout = 10 * time.Second
 	// undoTimeout bounds one change of a stream.
@@ -55,9 +57,15 @@ const (
 	fieldEvents = "events"
 )
 
+// gone says that the stream is not there any more.
+func (a Alarm) gone() bool { return a.Field == fieldThere }
+
 // String says what was found.
 func (a Alarm) String() string {
 	s := fmt.Sprintf("stream %s has %s %s, expected %s", a.Stream, a.Field, a.Found, a.Expected)
+	if a.gone() {
+		s = fmt.Sprintf("stream %s is gone", a.Stream)
+	}
 	switch {
 	case a.Undone:
 		return s + "; it is undone"
@@ -70,7 +78,11 @@ func (a Alarm) String() string {
 // Advice says what to do.
 func (a Alarm) Advice() string {
 	switch {
-	case a.Field == fieldThere, a.Field == fieldEvents:
+	case a.gone() && a.Stream != topology.EventStream && a.Undone:
+		return "find out who deleted it; what was in it is lost"
+	case a.gone() && a.Stream != topology.EventStream:
+		return "start the writer and the projector again, which make it anew; what was in it is lost"
+	case a.gone(), a.Field == fieldEvents:
 		return "bring it back from a replica, or with catenary restore from a backup; then: catenary verify"
 	case a.Undone:
 		return "find out who changed it: nobody but the processes of the chain may administer its account"
@@ -110,6 +122,9 @@ type Config struct {
 type Watch struct {
 	cfg Config
 	js  jetstream.JetStream
+
+	// seen are the streams that were there once, and are to stay. It belongs to who looks.
+	seen map[string]bool
 
 	mu    sync.Mutex
 	state State
@@ -160,19 +175,24 @@ func (w *Watch) run(ctx context.Context, missing func(error) error) error {
 		return errors.Wrap(err, "guard the streams: listen to the server")
 	}
 	defer func() { _ = sub.Unsubscribe() }() // it fails only with the connection, whose end has its own report
-	tick := time.NewTicker(w.cfg.Every)
-	defer tick.Stop()
 	for {
 		if err := w.Look(ctx); err != nil {
 			if err := missing(err); err != nil {
 				return err
 			}
 		}
+		wait := w.cfg.Every
+		if w.State().Problem != "" {
+			wait = min(wait, againAfter)
+		}
+		next := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
+			next.Stop()
 			return nil
-		case <-tick.C:
+		case <-next.C:
 		case <-told:
+			next.Stop()
 			for len(told) > 0 {
 				<-told // one look sees them all
 			}
@@ -199,17 +219,37 @@ func (w *Watch) Look(ctx context.Context) error {
 		return nil
 	}
 	var alarms []Alarm
-	for _, want := range w.wanted(there) {
-		if a := w.judge(ctx, want, there[want.Name]); a != nil {
-			alarms = append(alarms, *a)
-		}
-	}
 	missing, err := w.missing(ctx, there[topology.EventStream])
 	if missing != nil {
-		alarms = append(alarms, *missing)
+		alarms = append(alarms, *missing) // the gravest first
 	}
-	w.take(alarms)
+	for _, want := range w.wanted(there) {
+		alarms = append(alarms, w.judge(ctx, want, there[want.Name])...)
+	}
+	w.take(append(alarms, w.gone(bounded, there)...))
 	return err
+}
+
+// gone gives an alarm for each stream that the processes work with and that was there once. Views and rebuilds look after their buckets, the event
+// stream is judged by itself.
+func (w *Watch) gone(ctx context.Context, there map[string]*jetstream.StreamInfo) (alarms []Alarm) {
+	if w.seen == nil {
+		w.seen = map[string]bool{}
+	}
+	for _, name := range topology.WorkStreams() {
+		if there[name] != nil {
+			w.seen[name] = true
+			continue
+		}
+		if !w.seen[name] {
+			continue
+		}
+		// A list leaves out what has no leader.
+		if _, err := w.js.Stream(ctx, name); errors.Is(err, jetstream.ErrStreamNotFound) {
+			alarms = append(alarms, Alarm{Stream: name, Field: fieldThere, Expected: "there", Found: "gone"})
+		}
+	}
+	return alarms
 }
 
 // streams gives all streams of the account.
@@ -242,8 +282,17 @@ func (w *Watch) unlisted(ctx context.Context, there map[string]*jetstream.Stream
 // wanted gives what the event stream, and those of the others that are there, must be.
 func (w *Watch) wanted(there map[string]*jetstream.StreamInfo) []jetstream.StreamConfig {
 	all := []jetstream.StreamConfig{topology.Events(w.cfg.Streams)}
-	if there[topology.CheckpointStream] != nil {
-		all = append(all, topology.Checkpoints(w.cfg.Streams))
+	for _, of := range []func(topology.Options) jetstream.StreamConfig{
+		topology.Checkpoints, topology.Inbox, topology.Parked, topology.Receipts, topology.Actors, topology.Views,
+	} {
+		c := of(w.cfg.Streams)
+		if there[c.Name] == nil {
+			continue
+		}
+		if bucket, isBucket := strings.CutPrefix(c.Name, topology.BucketStream("")); isBucket && c.RePublish == nil {
+			c.RePublish = topology.Republish(bucket)
+		}
+		all = append(all, c)
 	}
 	for name := range there {
 		bucket, isBucket := strings.CutPrefix(name, topology.BucketStream(""))
@@ -257,44 +306,65 @@ func (w *Watch) wanted(there map[string]*jetstream.StreamInfo) []jetstream.Strea
 	return all
 }
 
-// judge compares a stream with what it must be, and undoes what it can. It gives nil for one that is as it must be.
-func (w *Watch) judge(ctx context.Context, want jetstream.StreamConfig, info *jetstream.StreamInfo) *Alarm {
+// judge compares a stream with what it must be, and undoes what it can. It gives an alarm for each field that is not as it must be.
+func (w *Watch) judge(ctx context.Context, want jetstream.StreamConfig, info *jetstream.StreamInfo) []Alarm {
 	if info == nil {
-		return &Alarm{Stream: want.Name, Field: fieldThere, Expected: "there", Found: "gone", Problem: "an empty one in its place would hide that"}
+		return []Alarm{{Stream: want.Name, Field: fieldThere, Expected: "there", Found: "gone", Problem: "an empty one in its place would hide that"}}
 	}
-	err := check(want, info.Config)
-	var danger *streams.ConfigError
-	if !errors.As(err, &danger) {
+	found := dangers(want, info.Config)
+	if len(found) == 0 {
 		return nil
 	}
-	a := &Alarm{Stream: want.Name, Field: danger.Field, Expected: danger.Expected, Found: danger.Found}
+	problem, after := "a backup is being restored into it", found
 	if info.Config.Metadata[streams.RestoringKey] != "" {
-		a.Problem = "a backup is being restored into it"
-		return a
+		found = found[:1] // that says all
+	} else {
+		var err error
+		if after, err = w.undo(ctx, want, info.Config); err != nil {
+			problem = err.Error()
+		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, undoTimeout)
-	defer cancel()
-	mended, err := w.js.UpdateStream(ctx, streams.Mended(want, info.Config))
-	if err == nil {
-		err = check(want, mended.CachedInfo().Config)
+	alarms := make([]Alarm, 0, len(found))
+	for _, f := range found {
+		a := Alarm{Stream: want.Name, Field: f.Field, Expected: f.Expected, Found: f.Found, Undone: true}
+		if slices.ContainsFunc(after, func(e *streams.ConfigError) bool { return e.Field == f.Field }) {
+			a.Undone, a.Problem = false, problem
+		}
+		alarms = append(alarms, a)
 	}
-	if err != nil {
-		a.Problem = err.Error()
-		return a
-	}
-	a.Undone = true
-	return a
+	return alarms
 }
 
-// check says whether a stream is as it must be.
-func check(want, found jetstream.StreamConfig) error {
-	return streams.Check("what is in it", want, found)
+// undo sets a stream back to what it must be, and gives what is not so then, and why. What the server does not take back keeps nothing else from
+// being undone.
+func (w *Watch) undo(ctx context.Context, want, found jetstream.StreamConfig) ([]*streams.ConfigError, error) {
+	ctx, cancel := context.WithTimeout(ctx, undoTimeout)
+	defer cancel()
+	mended := streams.Mended(want, found)
+	stream, err := w.js.UpdateStream(ctx, mended)
+	if err != nil {
+		var refused error
+		if stream, refused = w.js.UpdateStream(ctx, streams.Yielding(mended, found)); refused != nil {
+			return dangers(want, found), err
+		}
+	}
+	after := dangers(want, stream.CachedInfo().Config)
+	if err == nil && len(after) > 0 {
+		err = after[0]
+	}
+	return after, err
+}
+
+// dangers gives what of a stream is not as it must be.
+func dangers(want, found jetstream.StreamConfig) []*streams.ConfigError {
+	return streams.Dangers("what is in it", want, found)
 }
 
 // missing says how many events are not in the event stream any more. It looks twice: a server that is taking over may not know all yet.
 func (w *Watch) missing(ctx context.Context, info *jetstream.StreamInfo) (*Alarm, error) {
 	if info == nil {
-		return nil, errors.Mark(errors.Newf("stream %s is gone", topology.EventStream), es.ErrBrokenChain)
+		gone := Alarm{Stream: topology.EventStream, Field: fieldThere}
+		return nil, errors.WithHint(errors.Mark(errors.New(gone.String()), es.ErrBrokenChain), gone.Advice())
 	}
 	if streams.Missing(info.State) == 0 {
 		return nil, nil
@@ -337,6 +407,9 @@ func (w *Watch) take(found []Alarm) {
 	for _, b := range w.state.Alarms {
 		if slices.ContainsFunc(alarms, func(a Alarm) bool { return same(a, b) }) {
 			continue
+		}
+		if !b.Undone && slices.ContainsFunc(alarms, func(a Alarm) bool { return a.Stream == b.Stream && a.gone() }) {
+			continue // what it was like says nothing any more
 		}
 		if !b.Undone {
 			// Somebody else has set it back.

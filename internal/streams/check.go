@@ -37,6 +37,15 @@ const RestoringKey = "catenary-restoring"
 // taken in by another way than is wanted, and reads come from the leader. A stream may do more for safety than is wanted, and have more
 // room. It gives a [*ConfigError].
 func Check(keeps string, want, found jetstream.StreamConfig) error {
+	if all := Dangers(keeps, want, found); len(all) > 0 {
+		return all[0]
+	}
+	return nil
+}
+
+// Dangers gives everything that [Check] finds, a field each.
+func Dangers(keeps string, want, found jetstream.StreamConfig) []*ConfigError {
+	var all []*ConfigError
 	for _, f := range []struct {
 		field           string
 		expected, found any
@@ -54,6 +63,8 @@ func Check(keeps string, want, found jetstream.StreamConfig) error {
 		{"MaxAge", want.MaxAge, found.MaxAge, found.MaxAge == want.MaxAge},
 		// Without a limit a full disk takes the server down.
 		{"MaxBytes", "a limit", found.MaxBytes, found.MaxBytes > 0},
+		// Larger ones would be refused, one by one, with no other sign.
+		{"MaxMsgSize", limit(int64(want.MaxMsgSize)), found.MaxMsgSize, found.MaxMsgSize <= 0 || want.MaxMsgSize > 0 && found.MaxMsgSize >= want.MaxMsgSize},
 		{"FirstSeq", "1", found.FirstSeq, found.FirstSeq <= 1},
 		// Ids kept for longer cost memory by the second, and a start that reads all of them.
 		{"Duplicates", want.Duplicates, found.Duplicates, want.Duplicates == 0 || found.Duplicates <= want.Duplicates},
@@ -74,10 +85,10 @@ func Check(keeps string, want, found jetstream.StreamConfig) error {
 		{"SubjectTransform", "none", found.SubjectTransform, found.SubjectTransform == nil},
 	} {
 		if !f.holds {
-			return &ConfigError{Stream: found.Name, Keeps: keeps, Field: f.field, Expected: fmt.Sprint(f.expected), Found: fmt.Sprint(f.found)}
+			all = append(all, &ConfigError{Stream: found.Name, Keeps: keeps, Field: f.field, Expected: fmt.Sprint(f.expected), Found: fmt.Sprint(f.found)})
 		}
 	}
-	return nil
+	return all
 }
 
 // replicasField is the field of which a stream is given what it lacks, unless the server can't.

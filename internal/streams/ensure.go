@@ -67,7 +67,7 @@ func raise(want, found jetstream.StreamConfig) jetstream.StreamConfig {
 	if found.MaxBytes >= 0 && found.MaxBytes < want.MaxBytes {
 		found.MaxBytes = want.MaxBytes
 	}
-	if found.MaxMsgSize >= 0 && found.MaxMsgSize < want.MaxMsgSize {
+	if found.MaxMsgSize >= 0 && found.MaxMsgSize < want.MaxMsgSize || found.MaxMsgSize > 0 && want.MaxMsgSize <= 0 {
 		found.MaxMsgSize = want.MaxMsgSize
 	}
 	if want.Duplicates > 0 {

@@ -29,3 +29,14 @@ func Mended(want, found jetstream.StreamConfig) jetstream.StreamConfig {
 	}
 	return m
 }
+
+// Yielding gives a mended configuration that keeps of what was found all that the server never takes back. A server that is asked for one of these
+// too refuses the whole change, and the rest would stay as dangerous as it is.
+func Yielding(mended, found jetstream.StreamConfig) jetstream.StreamConfig {
+	mended.AllowMsgTTL = found.AllowMsgTTL
+	mended.AllowMsgSchedules = found.AllowMsgSchedules
+	mended.AllowMsgCounter = found.AllowMsgCounter
+	mended.Sealed = found.Sealed
+	mended.Mirror = found.Mirror
+	return mended
+}

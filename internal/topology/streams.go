@@ -132,6 +132,15 @@ func Events(o Options) jetstream.StreamConfig {
 	}
 }
 
+// WorkStreams names the streams that the processes work with besides the event stream and the buckets of views. Each is made at a start, and stays.
+func WorkStreams() []string {
+	return []string{
+		InboxStream, ParkedStream, RefusedStream, CheckpointStream, LogsStream,
+		BucketStream(BucketReceipts), BucketStream(BucketActors), BucketStream(BucketViews), BucketStream(BucketMarks), BucketStream(BucketBaton), BucketStream(BucketTiles),
+		ObjectsStream(ObjectsSnapshots), ObjectsStream(ObjectsArtifacts),
+	}
+}
+
 // BucketStream is the name of the stream behind a bucket.
 func BucketStream(bucket string) string { return "KV_" + bucket }
 
