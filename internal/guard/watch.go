@@ -79,9 +79,9 @@ func (a Alarm) String() string {
 func (a Alarm) Advice() string {
 	switch {
 	case a.gone() && a.Stream != topology.EventStream && a.Undone:
-		return "find out who deleted it; what was in it is lost"
+		return "find out who deleted it; what is not folded from the events is lost with it"
 	case a.gone() && a.Stream != topology.EventStream:
-		return "start the writer and the projector again, which make it anew; what was in it is lost"
+		return "start the writer and the projector again, which make it anew; what is not folded from the events is lost with it"
 	case a.gone(), a.Field == fieldEvents:
 		return "bring it back from a replica, or with catenary restore from a backup; then: catenary verify"
 	case a.Undone:
@@ -123,8 +123,9 @@ type Watch struct {
 	cfg Config
 	js  jetstream.JetStream
 
-	// seen are the streams that were there once, and are to stay. It belongs to who looks.
-	seen map[string]bool
+	// seen are the streams that were there at the last look that found any, by what is to stay: a stream that the processes work with, or a view, one of
+	// whose buckets has to be there. It belongs to who looks.
+	seen map[string][]string
 
 	mu    sync.Mutex
 	state State
@@ -230,26 +231,42 @@ func (w *Watch) Look(ctx context.Context) error {
 	return err
 }
 
-// gone gives an alarm for each stream that the processes work with and that was there once. Views and rebuilds look after their buckets, the event
-// stream is judged by itself.
+// gone gives an alarm for each stream that was there once and has to stay: those that the processes work with, and of each view the bucket that is
+// read. The event stream is judged by itself.
 func (w *Watch) gone(ctx context.Context, there map[string]*jetstream.StreamInfo) (alarms []Alarm) {
-	if w.seen == nil {
-		w.seen = map[string]bool{}
-	}
+	found := map[string][]string{}
 	for _, name := range topology.WorkStreams() {
 		if there[name] != nil {
-			w.seen[name] = true
-			continue
-		}
-		if !w.seen[name] {
-			continue
-		}
-		// A list leaves out what has no leader.
-		if _, err := w.js.Stream(ctx, name); errors.Is(err, jetstream.ErrStreamNotFound) {
-			alarms = append(alarms, Alarm{Stream: name, Field: fieldThere, Expected: "there", Found: "gone"})
+			found[name] = []string{name}
 		}
 	}
+	for name := range there {
+		if view, _, ok := topology.GenerationOf(strings.TrimPrefix(name, topology.BucketStream(""))); ok {
+			found[view] = append(found[view], name)
+		}
+	}
+	for what, last := range w.seen {
+		if found[what] != nil {
+			continue
+		}
+		found[what] = last
+		if w.lost(ctx, last) {
+			alarms = append(alarms, Alarm{Stream: last[0], Field: fieldThere, Expected: "there", Found: "gone"})
+		}
+	}
+	w.seen = found
+	slices.SortFunc(alarms, func(a, b Alarm) int { return strings.Compare(a.Stream, b.Stream) })
 	return alarms
+}
+
+// lost says whether the server says of all these streams that they are not there. A list leaves out what has no leader.
+func (w *Watch) lost(ctx context.Context, names []string) bool {
+	for _, name := range names {
+		if _, err := w.js.Stream(ctx, name); !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return false
+		}
+	}
+	return true
 }
 
 // streams gives all streams of the account.

@@ -197,17 +197,35 @@ func TestWorkStreamGone(t *testing.T) {
 	if open := look(); len(open) > 0 {
 		t.Errorf("what was never there is missed: %+v", open)
 	}
-	if err := b.js.DeleteStream(t.Context(), topology.InboxStream); err != nil {
+	for name, config := range map[string]jetstream.StreamConfig{
+		topology.InboxStream:                        topology.Inbox(options()),
+		topology.BucketStream(topology.BucketNodes): topology.Bucket(topology.BucketNodes, options()),
+	} {
+		if err := b.js.DeleteStream(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if open := look(); len(open) != 1 || open[0].String() != "stream "+name+" is gone" || !strings.Contains(open[0].Advice(), "start the writer") {
+				t.Errorf("got %+v", open)
+			}
+		}
+		if _, err := b.js.CreateStream(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+		if open := look(); len(open) > 0 {
+			t.Errorf("it is there again: %+v", open)
+		}
+	}
+	// A view that is built anew has another bucket.
+	if _, err := b.js.CreateStream(t.Context(), topology.Bucket(topology.Generation(topology.BucketNodes, 2), options())); err != nil {
 		t.Fatal(err)
 	}
-	if open := look(); len(open) != 1 || open[0].String() != "stream CATENARY_INBOX is gone" || !strings.Contains(open[0].Advice(), "start the writer") {
-		t.Errorf("got %+v", open)
-	}
-	if _, err := b.js.CreateStream(t.Context(), topology.Inbox(options())); err != nil {
+	look()
+	if err := b.js.DeleteStream(t.Context(), topology.BucketStream(topology.BucketNodes)); err != nil {
 		t.Fatal(err)
 	}
 	if open := look(); len(open) > 0 {
-		t.Errorf("it is there again: %+v", open)
+		t.Errorf("a bucket that is retired is missed: %+v", open)
 	}
 }
 
