@@ -42,7 +42,7 @@ func startNode(ctx context.Context, layout topology.Layout, log *serverLog) (*no
 	}
 	log.attach(s)
 	s.Start()
-	err = awaitReady(ctx, s, log, true)
+	err = awaitReady(ctx, s, log)
 	if err == nil && layout.MirrorsLater {
 		err = recoverMirrors(s)
 	}
@@ -80,8 +80,8 @@ func (n *node) reload(layout topology.Layout) error {
 	return errors.Mark(errors.Wrap(n.server.ReloadOptions(options), "take another configuration while running"), ErrConfig)
 }
 
-// awaitReady waits until a server takes clients, and has its streams if it is to have some.
-func awaitReady(ctx context.Context, s *server.Server, log *serverLog, streams bool) error {
+// awaitReady waits until a server takes clients, and has its streams.
+func awaitReady(ctx context.Context, s *server.Server, log *serverLog) error {
 	for {
 		select {
 		case <-log.failed:
@@ -90,7 +90,7 @@ func awaitReady(ctx context.Context, s *server.Server, log *serverLog, streams b
 			return errors.Wrap(ctx.Err(), "start the server")
 		default:
 		}
-		if s.ReadyForConnections(readyCheckInterval) && (!streams || s.JetStreamEnabled()) {
+		if s.ReadyForConnections(readyCheckInterval) && s.JetStreamEnabled() {
 			return nil
 		}
 	}

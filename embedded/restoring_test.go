@@ -16,7 +16,7 @@ func TestNobodyStartsOverARestore(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	config := filepath.Join(t.TempDir(), "server.conf")
-	check(t, os.WriteFile(config, fmt.Appendf(nil, "listen: 127.0.0.1:-1\njetstream { store_dir: %q }\n", dir), 0o600))
+	check(t, os.WriteFile(config, fmt.Appendf(nil, "listen: 127.0.0.1:-1\naccounts { LEDGER: { } }\njetstream { store_dir: %q }\n", dir), 0o600))
 	check(t, embedded.BeginRestore(dir))
 	if marked, err := embedded.Restoring(dir); err != nil || !marked {
 		t.Errorf("it is marked %v, error %v", marked, err)

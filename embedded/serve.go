@@ -6,9 +6,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats-server/v2/server"
+
+	"catenary/internal/topology"
 )
 
 // ErrJoins means that a server is to join a cluster with a store that it filled alone.
@@ -38,21 +41,19 @@ func Serve(ctx context.Context, c ServeConfig) (err error) {
 	if err != nil {
 		return err
 	}
-	if options.JetStream {
-		if options.StoreDir == "" {
-			return errors.Wrapf(ErrConfig, "%s: jetstream has no store_dir; name the directory in which everything is kept", c.File)
-		}
-		if err := mayJoin(options); err != nil {
-			return err
-		}
-		lock, err := lockStore(options.StoreDir)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.CombineErrors(err, lock.release()) }()
-		if err := checkRestored(options.StoreDir); err != nil {
-			return err
-		}
+	if options.StoreDir == "" {
+		return errors.Wrapf(ErrConfig, "%s: jetstream has no store_dir; name the directory in which everything is kept", c.File)
+	}
+	if err := mayJoin(options); err != nil {
+		return err
+	}
+	lock, err := lockStore(options.StoreDir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.CombineErrors(err, lock.release()) }()
+	if err := checkRestored(options.StoreDir); err != nil {
+		return err
 	}
 	s, err := server.NewServer(options)
 	if err != nil {
@@ -65,7 +66,7 @@ func Serve(ctx context.Context, c ServeConfig) (err error) {
 		s.Shutdown()
 		s.WaitForShutdown()
 	}()
-	if err := awaitReady(ctx, s, log, options.JetStream); err != nil {
+	if err := awaitReady(ctx, s, log); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -106,6 +107,11 @@ func fileOptions(path string) (*server.Options, error) {
 	options, err := server.ProcessConfigFile(path)
 	if err != nil {
 		return nil, errors.Mark(errors.Wrapf(err, "server configuration %s", path), ErrConfig)
+	}
+	// A file that was cut short, or is another one, would serve everybody, keep nothing, and listen on every address.
+	if !options.JetStream || !slices.ContainsFunc(options.Accounts, func(a *server.Account) bool { return a.Name == topology.AccountLedger }) {
+		return nil, errors.WithHint(errors.Wrapf(ErrConfig, "%s has no jetstream block or no account %s: it is no configuration of Catenary, or not all of it", path, topology.AccountLedger),
+			"write it again with catenary configure, which keeps the keys that are there")
 	}
 	options.NoSigs = true
 	options.DisableJetStreamBanner = true

@@ -112,8 +112,12 @@ func TestServeRefuses(t *testing.T) {
 		want error
 	}{
 		"no configuration": {"listen: {", embedded.ErrConfig},
-		"no store":         {"jetstream { }", embedded.ErrConfig},
-		"no such address":  {"listen: \"192.0.2.1:1\"", embedded.ErrListen},
+		"nothing":          {"", embedded.ErrConfig},
+		"a brace":          {"{", embedded.ErrConfig},
+		"no accounts":      {"jetstream { store_dir: \"" + t.TempDir() + "\" }", embedded.ErrConfig},
+		"no jetstream":     {"accounts { LEDGER: { } }", embedded.ErrConfig},
+		"no store":         {"accounts { LEDGER: { } }\njetstream { }", embedded.ErrConfig},
+		"no such address":  {"accounts { LEDGER: { } }\njetstream { store_dir: \"" + t.TempDir() + "\" }\nlisten: \"192.0.2.1:1\"", embedded.ErrListen},
 	} {
 		file := filepath.Join(t.TempDir(), "server.conf")
 		check(t, os.WriteFile(file, []byte(c.text), 0o600))
