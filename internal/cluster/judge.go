@@ -95,6 +95,8 @@ func (j *judgement) servers() {
 	case v.Leader == "":
 		j.add(checkQuorum, health.Fail, health.Away, startServers+"; while they are, wait some seconds for a leader",
 			"the servers have no leader: %d of %d answer, and %d have to agree. No stream is made or changed, and one whose servers are off takes nothing", there, v.Size, quorum(v.Size))
+	case there < quorum(v.Size): // one that has led does not know yet
+		j.add(checkQuorum, health.Fail, health.Away, startServers, "too few are there: %d of %d answer, and %d have to agree. Nothing is taken", there, v.Size, quorum(v.Size))
 	case there == quorum(v.Size) && there < v.Size:
 		j.add(checkQuorum, health.Warn, health.Scarce, startServers, "it hangs on every server: %d of %d answer, and %d have to agree. With one more lost nothing is taken", there, v.Size, quorum(v.Size))
 	default:

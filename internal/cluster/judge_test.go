@@ -85,6 +85,10 @@ func TestJudge(t *testing.T) {
 				v.Streams[i].Leader = ""
 			}
 		}, health.Fail, map[string]string{"server s2": "does not answer", "server s3": "does not answer", "quorum": "1 of 3 answer", "streams": "without a leader"}},
+		{"two are off, and the leader does not know yet", three, func(v *cluster.View) {
+			without(v, 2)
+			without(v, 1)
+		}, health.Fail, map[string]string{"server s2": "does not answer", "server s3": "does not answer", "quorum": "1 of 3 answer", "streams": "without enough servers"}},
 		{"a stream that too few hold", three, func(v *cluster.View) {
 			v.Streams[0].Peers[0].Lag, v.Streams[0].Peers[1].Joining, v.Streams[0].There = 5000, true, 1
 		}, health.Fail, map[string]string{"streams": "CATENARY is without enough servers", "server s2": "by up to 5000 operations", "server s3": "CATENARY"}},
