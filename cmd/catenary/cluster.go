@@ -40,7 +40,8 @@ func (a *app) clusterCommand() *cobra.Command {
 }
 
 const clusterWaitHelp = `Wait waits until every server answers and each stream is on all servers that are to hold it: only then the next one may be stopped, as when all are restarted one after
-another. It waits as long as --timeout says, and ends with 9 after that.`
+another. It waits as long as --timeout says, also for a first server that
+answers, and ends with 9 after that, or with 10 when none answers.`
 
 // clusterPoll is how often the servers are asked while one is waited for.
 const clusterPoll = 500 * time.Millisecond
@@ -58,7 +59,7 @@ func (a *app) clusterWaitCommand() *cobra.Command {
 func (a *app) waitForCluster(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	s, err := a.dial(ctx, a.quietBus())
+	s, err := a.dialFirst(ctx, a.quietBus())
 	if err != nil {
 		return err
 	}
@@ -87,6 +88,29 @@ func (a *app) waitForCluster(ctx context.Context) error {
 		case <-tick.C:
 		case <-ctx.Done():
 			return errors.WithHint(errors.Wrap(ctx.Err(), lacking), "catenary cluster check says what to do")
+		}
+	}
+}
+
+// dialFirst connects to the first server that is there: all of them may be starting. It gives what was wrong last when the context ends.
+func (a *app) dialFirst(ctx context.Context, config natsconn.Config) (*session, error) {
+	tick := time.NewTicker(clusterPoll)
+	defer tick.Stop()
+	var unreached error
+	for {
+		s, err := a.dial(ctx, config)
+		switch {
+		case errors.Is(err, natsconn.ErrUnreachable):
+			unreached = err
+		case err != nil && ctx.Err() != nil && unreached != nil:
+			return nil, unreached
+		default:
+			return s, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, unreached
 		}
 	}
 }

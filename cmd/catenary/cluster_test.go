@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"io"
+	"net"
 	"strings"
 	"testing"
 
@@ -55,7 +57,40 @@ func TestClusterCheck(t *testing.T) {
 			t.Errorf("%q: it ends with %d and says %s%s", call.args, found.code, found.out, found.err)
 		}
 	}
-	caller{t: t, url: noServer}.must(exitUnreachable, "cluster", "wait")
+	caller{t: t, url: noServer}.must(exitUnreachable, "cluster", "wait", "--timeout", "1s")
+	if found := (caller{t: t, url: "nats://" + slow(t, strings.TrimPrefix(c.url, "nats://"))}).ok("cluster", "wait"); !strings.Contains(found.err, "hold all") {
+		t.Errorf("waiting for a server that starts it says %q", found.err)
+	}
+}
+
+// slow gives the address of a server that hangs up on the first two who call, as one that starts does, and then leads to another.
+func slow(t *testing.T, to string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for n := 0; ; n++ {
+			caller, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			if n < 2 {
+				_ = caller.Close()
+				continue
+			}
+			called, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = caller.Close()
+				continue
+			}
+			go func() { _, _ = io.Copy(called, caller); _ = called.Close() }()
+			go func() { _, _ = io.Copy(caller, called); _ = caller.Close() }()
+		}
+	}()
+	return listener.Addr().String()
 }
 
 // TestClusterLine puts what is wrong into one line, the worst first, with figures.
