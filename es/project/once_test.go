@@ -3,9 +3,11 @@ package project_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/cockroachdb/errors"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -218,5 +220,34 @@ func TestStopComesAfterWhatIsOnItsWay(t *testing.T) {
 		if n := len(entries(t, b)); n != 1 {
 			t.Errorf("fault %d: %d values stand", fault, n)
 		}
+	}
+}
+
+// away is a store whose server does not answer for a while.
+type away struct {
+	es.Store
+	now *atomic.Bool
+}
+
+func (s away) Tail(ctx context.Context) (uint64, error) {
+	if s.now.Load() {
+		return 0, errors.Mark(errors.New("nobody answers"), es.ErrUnavailable)
+	}
+	return s.Store.Tail(ctx)
+}
+
+// TestStatusWhileTheStreamIsAway tells that from damage.
+func TestStatusWhileTheStreamIsAway(t *testing.T) {
+	t.Parallel()
+	s := away{Store: store(t, history(10)...), now: &atomic.Bool{}}
+	r := start(t, config(s, spec(newSums, &projecttest.Bucket{})))
+	r.wait(10)
+	s.now.Store(true)
+	if found := r.Status(bounded(t)); !found.Away || found.Tail != 10 || !strings.Contains(found.Reason, "nobody answers") {
+		t.Errorf("while it is away: %+v", found)
+	}
+	s.now.Store(false)
+	if found := r.Status(bounded(t)); found.Away || found.Reason != "" {
+		t.Errorf("afterwards: %+v", found)
 	}
 }

@@ -44,6 +44,8 @@ type Status struct {
 	Tail uint64 `json:"tail"`
 	// Reason says why nothing goes on at all: the stream is damaged, or can't be read at the moment.
 	Reason string `json:"reason,omitempty"`
+	// Away says that the reason is the second: it passes when the server is there again.
+	Away bool `json:"away,omitempty"`
 	// Unknown counts the events of types that the program does not know which the reader has met since the program began,
 	// whichever views they concern.
 	Unknown []UnknownType `json:"unknown,omitempty"`
@@ -116,7 +118,7 @@ func (r *Runner) Status(ctx context.Context) Status {
 	if r.failure != nil {
 		s.Reason = r.failure.Error()
 	} else if err != nil {
-		s.Reason = errors.Wrap(err, "the stream's tail").Error()
+		s.Reason, s.Away = errors.Wrap(err, "the stream's tail").Error(), true
 	}
 	r.mu.Unlock()
 	ages := ages{store: r.cfg.Store, now: r.cfg.Clock(), known: map[uint64]time.Duration{}}

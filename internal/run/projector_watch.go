@@ -14,6 +14,7 @@ import (
 	"catenary/es/project"
 	"catenary/internal/health"
 	"catenary/internal/telemetry"
+	"catenary/internal/topology"
 )
 
 const (
@@ -71,14 +72,21 @@ func (w *projectorWatch) checkViews(ctx context.Context) []health.Check {
 	status := w.runner.Status(ctx)
 	var checks []health.Check
 	if status.Reason != "" {
-		checks = append(checks, health.Check{Name: "projection", Finding: health.Finding{
-			State: health.Fail, Code: health.Damaged, Reason: "no view goes on: " + status.Reason, Next: "see what is damaged with: catenary verify; bring the stream back from a replica or a backup",
-		}})
+		checks = append(checks, health.Check{Name: "projection", Finding: judgeStandstill(status)})
 	}
 	for _, v := range status.Views {
 		checks = append(checks, health.Check{Name: health.CheckView + v.View, Finding: judgeView(v)})
 	}
 	return checks
+}
+
+// judgeStandstill says why no view goes on.
+func judgeStandstill(s project.Status) health.Finding {
+	f := health.Finding{State: health.Fail, Code: health.Damaged, Reason: "no view goes on: " + s.Reason, Next: "see what is damaged with: catenary verify; bring the stream back from a replica or a backup"}
+	if s.Away {
+		f.Code, f.Next = health.Away, "it tries again by itself; see whether the server, and in a cluster the leader of stream "+topology.EventStream+", is there"
+	}
+	return f
 }
 
 // judgeView says how a view is.
