@@ -19,8 +19,15 @@ type storeLimits struct {
 	MaxStoreBytes int64 `json:"max_store_bytes"`
 }
 
-// CheckStore says whether a server has kept its store in a directory, without making or changing anything. It gives
-// ErrStore.
+// CheckAnyStore says whether a server, of [Start] or of [Serve], has kept its store in a directory, without making or changing anything. It gives ErrStore.
+func CheckAnyStore(dir string) error {
+	if kind, err := os.Stat(filepath.Join(dir, storeSubdirectory)); err == nil && kind.IsDir() {
+		return nil
+	}
+	return CheckStore(dir)
+}
+
+// CheckStore says whether [Start] has kept a store in a directory, without making or changing anything. It gives ErrStore.
 func CheckStore(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, limitsFile)); err != nil {
 		return errors.Mark(errors.Wrapf(err, "there is no store in %s", dir), ErrStore)

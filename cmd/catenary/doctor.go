@@ -161,6 +161,11 @@ func (a *app) evidence(ctx context.Context, store string) (diagnosis.Evidence, e
 		e.Unreached, e.Denied = err, errors.Is(context.Cause(asking), natsconn.ErrDenied)
 		return e, nil
 	}
+	// Nobody is heard by who may not ask, and that says nothing of the chain.
+	if denied := context.Cause(asking); len(e.Reports) == 0 && errors.Is(denied, natsconn.ErrDenied) {
+		e.Unreached, e.Denied = denied, true
+		return e, nil
+	}
 	servers, err := cluster.Ask(asking, s.conn.Conn)
 	if e.ServersError = err; err == nil {
 		e.Servers = &servers
@@ -179,7 +184,7 @@ func (a *app) evidence(ctx context.Context, store string) (diagnosis.Evidence, e
 // lookAtStore looks at a store directory on this machine.
 func lookAtStore(dir string) *diagnosis.Store {
 	s := &diagnosis.Store{Dir: dir}
-	if s.Problem = embedded.CheckStore(dir); s.Problem != nil {
+	if s.Problem = embedded.CheckAnyStore(dir); s.Problem != nil {
 		return s
 	}
 	s.Free, s.Problem = room.FreeBytes(dir)

@@ -2,9 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"catenary/embedded"
 	"catenary/internal/diagnosis"
 	"catenary/internal/health"
 )
@@ -43,6 +46,36 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("it ends with %d: %s", body.code, body.err)
 	} else if err := json.Unmarshal([]byte(body.out), &d); err != nil || d.State == health.OK || d.Measures.Event == 0 || d.Measures.Behind == nil {
 		t.Errorf("it says %s, %v", body.out, err)
+	}
+}
+
+// TestDoctorOfWhoMayNotAsk: who has an agent's credentials is told so, and not that nobody is there.
+func TestDoctorOfWhoMayNotAsk(t *testing.T) {
+	t.Parallel()
+	store := t.TempDir()
+	var made embedded.Credentials
+	if err := json.Unmarshal([]byte(caller{t: t}.ok("agent", "credentials", "n1", "--store", store).out), &made); err != nil {
+		t.Fatal(err)
+	}
+	u := started(t, "--store", store, "--durability", "interval", "--no-engine", "--no-audit")
+	c := caller{t: t, url: u.ready.NATS, env: map[string]string{"NATS_USER": made.User, "NATS_PASSWORD": made.Password}}
+	if found := c.must(exitFailed, "doctor"); !strings.Contains(found.out, "does not permit") || strings.Contains(found.out, "no writer") {
+		t.Errorf("doctor says\n%s", found.out)
+	}
+	if found := c.must(checkUnknown, "check"); !strings.Contains(found.out, "UNKNOWN") {
+		t.Errorf("check says\n%s", found.out)
+	}
+}
+
+// TestDoctorOfAStore looks at that of a server that has its configuration in a file, too.
+func TestDoctorOfAStore(t *testing.T) {
+	t.Parallel()
+	store := t.TempDir()
+	if err := os.Mkdir(filepath.Join(store, "jetstream"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if found := (caller{t: t, url: noServer}).must(exitFailed, "doctor", "--store", store); strings.Contains(found.out, "no store in") {
+		t.Errorf("it says\n%s", found.out)
 	}
 }
 

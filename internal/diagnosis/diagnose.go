@@ -242,7 +242,7 @@ func (d *Diagnosis) versions(e Evidence) {
 func (d *Diagnosis) nodes(e Evidence) {
 	if e.NodesError != nil {
 		d.add(Problem{
-			About: "nodes", State: health.Warn, Code: health.Missing, What: "nobody tells how nodes are: " + e.NodesError.Error(), Next: "start a projector: agents check in at it",
+			About: "nodes", State: health.Warn, Code: health.Missing, What: "how nodes are is not known: " + e.NodesError.Error(), Next: "start a projector: agents check in at it",
 		})
 		return
 	}

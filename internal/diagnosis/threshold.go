@@ -99,7 +99,7 @@ type Held struct {
 
 // Hold holds a diagnosis against thresholds. What they judge, they alone judge; all else stays as it was found.
 func (d Diagnosis) Hold(t Thresholds) Held {
-	h := Held{State: health.OK, Problems: []Problem{}}
+	h := Held{State: health.OK, Problems: []Problem{}, Figures: []Figure{}}
 	for _, p := range d.Problems {
 		if !slices.Contains(judged(), p.Code) {
 			h.Problems = append(h.Problems, p)
