@@ -82,6 +82,9 @@ func (s SigningKeys) Open(ctx context.Context, kept Checkpoints) (KeyFile, *NewK
 		return KeyFile{}, nil, markf(ErrOrigin, "the chain is called %s, as its checkpoints say; a new key can't call it %s", newest.Origin, s.Chain)
 	}
 	f, err := OpenKeyFile(s.Path, newest.Origin, s.Random)
+	if errors.Is(err, ErrMalformed) {
+		return f, nil, errors.WithHint(lost("the key file is damaged: "+err.Error()), "a file that is there is never written over: move it away first")
+	}
 	if err != nil {
 		return f, nil, err
 	}

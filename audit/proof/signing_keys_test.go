@@ -19,6 +19,10 @@ import (
 func TestSigningKeys(t *testing.T) {
 	t.Parallel()
 	own, stranger, other := newKeys(t, "shop"), newKeys(t, "shop"), newKeys(t, "mall")
+	damaged := proof.KeyFile{Path: filepath.Join(t.TempDir(), "checkpoint.key")}
+	if err := os.WriteFile(damaged.Path, []byte("PRIVATE+KEY+of no chain\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	kept := newMemory()
 	sizes := map[uint64][]note.Signer{5: own.Signers, 9: newKeys(t, "shop").Signers} // the newest is another projector's
 	for _, size := range []uint64{5, 9} {
@@ -47,6 +51,7 @@ func TestSigningKeys(t *testing.T) {
 		"no file, a reason and another name": {kept: kept, chain: "mall", newKeys: "the disk burnt", fails: proof.ErrOrigin, says: []string{"the chain is called shop"}},
 		"a stranger's file":                  {file: stranger, kept: kept, fails: proof.ErrKeyLost, says: []string{"none of the keys", id(stranger), "by shop+"}},
 		"a stranger's file, with a reason":   {file: stranger, newKeys: "a second projector", kept: kept, records: true},
+		"a damaged file":                     {file: damaged, kept: kept, fails: proof.ErrKeyLost, says: []string{"is damaged", "no secret key", "by shop+", "bring the file with that key back", "move it away first"}},
 		"another chain's file":               {file: other, kept: kept, fails: proof.ErrKeyLost, says: []string{id(other), "signed as shop", "move it away first"}},
 		"another chain's, with a reason":     {file: other, newKeys: "so be it", kept: kept, fails: proof.ErrKeyLost},
 	} {
