@@ -157,6 +157,9 @@ func TestAnInterruptedRestore(t *testing.T) {
 	defer cancel()
 	log := slog.New(slog.DiscardHandler)
 	err = (&app{}).withStore(ctx, embedded.Config{StoreDir: store, Restoring: true, Logger: log}, func(server *embedded.Server, nc *nats.Conn) error {
+		if found := on(t).must(exitFailed, "restore", b, "--store", store); !strings.Contains(found.err, "held by another") || strings.Contains(found.err, "remove") {
+			t.Errorf("beside one that is at work it says %q", found.err)
+		}
 		return run.Restore(ctx, m, b, backup.Target{Conn: nc, Streams: server.Options(), Progress: func(backup.Progress) { cancel() }}, log)
 	})
 	if !errors.Is(err, context.Canceled) {

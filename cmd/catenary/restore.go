@@ -135,10 +135,14 @@ func (a *app) restoreInto(ctx context.Context, dir string, m backup.Manifest, st
 	return embedded.EndRestore(store)
 }
 
-// goesOn says of a restore that did not end that it can be gone on with, or else what to do.
+// goesOn says of a restore that did not end that it can be gone on with, or else what to do. Where another process is at work, there is nothing to
+// remove.
 func goesOn(err error, or string) error {
 	if err == nil || errors.IsAny(err, backup.ErrNotEmpty, backup.ErrDamaged) {
 		return err
+	}
+	if errors.Is(err, embedded.ErrStoreLocked) {
+		return errors.WithHint(err, "wait for it, if it restores the same backup")
 	}
 	return errors.WithHint(err, "restore the same backup again, which goes on where it stopped"+or)
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -419,8 +420,11 @@ func TestDamagedBackups(t *testing.T) {
 		"a bit of the commands":    change("commands.ndjson.zst", flip),
 		"events cut short":         change(events, func(data []byte) []byte { return data[:len(data)-1] }),
 		"events with more":         change(events, func(data []byte) []byte { return append(data, data...) }),
-		"no events":                func(dir string) error { return os.Remove(filepath.Join(dir, events)) },
-		"a manifest cut short":     change("manifest.json", func(data []byte) []byte { return data[:len(data)/2] }),
+		"a pipe for the events": func(dir string) error { // to open it would wait for ever
+			return errors.CombineErrors(os.Remove(filepath.Join(dir, events)), syscall.Mkfifo(filepath.Join(dir, events), 0o600))
+		},
+		"no events":            func(dir string) error { return os.Remove(filepath.Join(dir, events)) },
+		"a manifest cut short": change("manifest.json", func(data []byte) []byte { return data[:len(data)/2] }),
 		"a manifest that says another head": change("manifest.json", func(data []byte) []byte {
 			return bytes.Replace(data, []byte(`"sequence": 300`), []byte(`"sequence": 299`), 1)
 		}),

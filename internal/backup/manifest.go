@@ -184,7 +184,12 @@ func (f File) check(ctx context.Context, dir string, read func(int)) error {
 	damaged := func(err error) error {
 		return errors.WithHint(errors.Mark(errors.Wrapf(err, "%s in the backup %s", f.Name, dir), ErrDamaged), "use another backup, or another copy of this one; nothing was written")
 	}
-	in, err := os.Open(filepath.Join(dir, f.Name))
+	path := filepath.Join(dir, f.Name)
+	// To open a pipe would wait for who writes to it, and nothing could end that.
+	if kind, err := os.Stat(path); err == nil && !kind.Mode().IsRegular() {
+		return damaged(errors.New("it is no file"))
+	}
+	in, err := os.Open(path)
 	if err != nil {
 		return damaged(err)
 	}
