@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/errors"
 
 	"catenary/integration/fault/schedule"
+	"catenary/internal/failpoint"
 )
 
 // Exit codes.
@@ -53,10 +54,50 @@ func main() {
 	flag.StringVar(&o.report, "report", "", "add what was done to this `file`")
 	flag.StringVar(&o.total, "sum", "", "add up what was done by this `file`, and do nothing")
 	flag.Parse()
+	if err := o.check(flag.Args()); err != nil {
+		_, _ = fmt.Fprintf(os.Stderr, "fault: %v\n", err) // the exit code says it too
+		os.Exit(exitFailed)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, o)
 	stop()
 	os.Exit(code)
+}
+
+// check says what of the flags can't be done, before programs are built for minutes.
+func (o options) check(args []string) error {
+	switch {
+	case len(args) > 0:
+		return errors.Newf("there are no arguments, and %q was given", args)
+	case !slices.Contains([]int{0, 1, 3}, o.servers):
+		return errors.Newf("-servers is %d: it is 1 or 3", o.servers)
+	case o.span <= 0:
+		return errors.Newf("-span is %v: it is longer than that", o.span)
+	case o.faults < 0 || o.recovery < 0:
+		return errors.Newf("-faults is %d and -recovery %d: none is below zero", o.faults, o.recovery)
+	case o.only != "" && !drawable(strings.Split(o.only, ",")):
+		return errors.Newf("not all of %s are kinds of faults and harms", o.only)
+	}
+	if o.planted != "" && o.planted != "all" {
+		if _, err := failpoint.ParsePlanted(o.planted); err != nil {
+			return err
+		}
+	}
+	known := victims(max(o.servers, 1))
+	for _, victim := range o.victims() {
+		if !slices.Contains(known, victim) {
+			return errors.Newf("-kill names %q: the processes are %s", victim, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// victims are the processes that -kill names; none when it names none.
+func (o options) victims() []string {
+	if o.kill == "" {
+		return nil
+	}
+	return strings.Split(o.kill, ",")
 }
 
 func run(ctx context.Context, o options) int {
@@ -143,9 +184,6 @@ func (r *runner) hunt(ctx context.Context, o options) (int, error) {
 		seed = o.seed
 	} else if seed == 0 {
 		seed = uint64(time.Now().UnixNano()) % 1e9
-	}
-	if o.only != "" && !drawable(strings.Split(o.only, ",")) {
-		return 0, errors.Newf("not all of %s are kinds of faults and harms", o.only)
 	}
 	r.sayf("from seed %d on: %d faults in %s", seed, o.faults, o.span)
 	found, runs, undone := 0, 0, 0

@@ -31,6 +31,11 @@ const (
 	quietCluster = 9 * time.Second
 )
 
+// victims are all processes of a chain.
+func victims(servers int) []string {
+	return slices.Concat(schedule.Servers(servers), schedule.Writers(), []string{schedule.Projector}, schedule.Engines(), schedule.Agents())
+}
+
 // recover kills one process at a time, in turn, and measures how long it takes until its work goes on.
 func (r *runner) recover(ctx context.Context, o options) error {
 	s := shape(max(o.servers, 1), 0, o.span, false)
@@ -43,11 +48,11 @@ func (r *runner) recover(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	victims := slices.Concat(schedule.Servers(s.Servers), schedule.Writers(), []string{schedule.Projector}, schedule.Engines(), schedule.Agents())
-	if o.kill != "" {
-		victims = strings.Split(o.kill, ",")
+	all := o.victims()
+	if len(all) == 0 {
+		all = victims(s.Servers)
 	}
-	err = r.killInTurn(ctx, rig, victims, o.recovery, t)
+	err = r.killInTurn(ctx, rig, all, o.recovery, t)
 	err = errors.CombineErrors(err, rig.close())
 	if err == nil {
 		err = t.append(r.report)
