@@ -44,9 +44,19 @@ func Create(ctx context.Context, js jetstream.JetStream, want jetstream.StreamCo
 				return stream, err
 			}
 		default:
-			return stream, err
+			return stream, advised(err)
 		}
 	}
+}
+
+// advised says what to do about a stream that the server has found and can't read: it goes on without it, and only its log says why.
+func advised(err error) error {
+	var api *jetstream.APIError
+	if errors.As(err, &api) && (api.ErrorCode == codeStopped || api.ErrorCode == codeUnreadable) {
+		return errors.WithHint(err, "the server's log names the file that it can't read: stop the server, and move that consumer's directory away (below obs), or the stream's, which is made anew then; "+
+			"the event stream comes back from a replica or with catenary restore")
+	}
+	return err
 }
 
 // isOffline says whether a stream was refused because a server is away. The code alone may also mean that none of them has room.
@@ -60,6 +70,12 @@ const (
 	codeNoPeers         jetstream.ErrorCode = 10005
 	codeInsufficient    jetstream.ErrorCode = 10023
 	codeStorageExceeded jetstream.ErrorCode = 10047
+)
+
+// Codes by which the server says that it can't read what it has kept of a stream, or of one of its consumers.
+const (
+	codeUnreadable jetstream.ErrorCode = 10049
+	codeStopped    jetstream.ErrorCode = 10194
 )
 
 // CreateWithin makes a stream as [Create] does. When the server has no room for its limit it gets a lesser one, or half of that, and so on

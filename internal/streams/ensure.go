@@ -38,7 +38,7 @@ func Ensure(ctx context.Context, js jetstream.JetStream, p Plan) (jetstream.Stre
 		stream, err = Create(ctx, js, p.Want)
 	}
 	if err != nil {
-		return nil, p.Kind(errors.Wrapf(err, "create stream %s", p.Want.Name))
+		return nil, p.Kind(errors.Wrapf(advised(err), "create stream %s", p.Want.Name))
 	}
 	found := stream.CachedInfo().Config
 	raised := raise(p.Want, found)

@@ -2,6 +2,7 @@ package streams_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/errors"
@@ -103,6 +104,32 @@ func TestEnsure(t *testing.T) {
 				t.Errorf("it was changed %d times, want %d", server.updates, c.updates)
 			}
 		})
+	}
+}
+
+// unreadable is a server that has found a stream which it can't read.
+type unreadable struct {
+	jetstream.JetStream
+	found, made error
+}
+
+func (u unreadable) Stream(context.Context, string) (jetstream.Stream, error) { return nil, u.found }
+
+func (u unreadable) CreateStream(context.Context, jetstream.StreamConfig) (jetstream.Stream, error) {
+	return nil, u.made
+}
+
+// TestEnsureWhatCantBeRead says what to do: the server's answer does not.
+func TestEnsureWhatCantBeRead(t *testing.T) {
+	t.Parallel()
+	for name, server := range map[string]unreadable{
+		"a consumer":     {found: &jetstream.APIError{ErrorCode: 10194, Description: "stream is offline: stopped - unsupported consumer"}},
+		"a file of mine": {found: jetstream.ErrStreamNotFound, made: &jetstream.APIError{ErrorCode: 10049, Description: "error creating store for stream"}},
+	} {
+		_, err := streams.Ensure(t.Context(), server, streams.Plan{Want: jetstream.StreamConfig{Name: "S"}, Kind: func(err error) error { return err }})
+		if err == nil || !strings.Contains(errors.FlattenHints(err), "the server's log names the file") {
+			t.Errorf("%s: %v (%s)", name, err, errors.FlattenHints(err))
+		}
 	}
 }
 
