@@ -14,7 +14,9 @@ import (
 	"catenary/embedded"
 	"catenary/es/natsstore"
 	"catenary/internal/backup"
+	"catenary/internal/natsconn"
 	"catenary/internal/run"
+	"catenary/internal/topology"
 )
 
 const backupHelp = `Backup takes the record of a chain into a new directory, while the chain runs.
@@ -24,11 +26,13 @@ stored for agents. Every event is checked on its way. A directory holds one back
 interrupted is never taken for a whole one.
 
 All else is folded from the events again: buckets, the audit store, snapshots. Keep checkpoint.key and the credentials of the store
-directory apart from backups. With --store it backs up a chain that does not run.`
+directory apart from backups. With --store it backs up a chain that does not run, and with --config one on a server of its own, of which no writer
+runs.`
 
 // backupFlags are what backup is told.
 type backupFlags struct {
 	store     string
+	config    string
 	artifacts bool
 }
 
@@ -42,17 +46,25 @@ func (a *app) backupCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.artifacts, "artifacts", false, "with the artifacts that are stored for agents")
 	flags.StringVar(&f.store, "store", "", "back up the store in `DIR`, of a chain that does not run")
+	flags.StringVar(&f.config, "config", "", "`file` with the writer's settings: back up as its user, when no writer runs")
+	cmd.MarkFlagsMutuallyExclusive("store", "config")
 	output := formatFlag(cmd, formatTable)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := givenDir(args[0]); err != nil {
 			return err
 		}
 		take := a.backupRunning
-		if cmd.Flags().Changed("store") {
+		switch {
+		case cmd.Flags().Changed("store"):
 			if err := notEmpty(map[string]string{"store": f.store}); err != nil {
 				return err
 			}
 			take = a.backupStopped
+		case cmd.Flags().Changed("config"):
+			if err := notEmpty(map[string]string{"config": f.config}); err != nil {
+				return err
+			}
+			take = a.backupAsLedger
 		}
 		m, err := take(cmd.Context(), args[0], f)
 		if err != nil {
@@ -87,26 +99,54 @@ func (a *app) backupStopped(ctx context.Context, dir string, f backupFlags) (m b
 	}
 	log := slog.New(slog.DiscardHandler)
 	err = a.withStore(ctx, embedded.Config{StoreDir: f.store, Logger: log}, func(server *embedded.Server, nc *nats.Conn) (err error) {
-		store, err := natsstore.Open(ctx, nc, natsstore.Config{})
-		if err != nil {
-			return err
-		}
-		defer store.Close()
-		if err := run.AskForHoles(ctx, nc); err != nil {
-			return err
-		}
-		ledger, err := backup.NewLedger(nc, store)
-		if err != nil {
-			return err
-		}
-		if !f.artifacts {
-			m, err = a.takeBackup(ctx, dir, ledger, nil, f)
-			return err
-		}
-		return run.ServeDepot(ctx, nc, server.Options(), log, func(client *depot.Client) (err error) {
-			m, err = a.takeBackup(ctx, dir, ledger, client, f)
-			return err
-		})
+		m, err = a.backupFrom(ctx, dir, nc, server.Options(), f)
+		return err
+	})
+	return m, err
+}
+
+// backupAsLedger backs up from a server as the ledger's user, who needs no writer.
+func (a *app) backupAsLedger(ctx context.Context, dir string, f backupFlags) (m backup.Manifest, err error) {
+	settings, conn, err := a.ledgerOf(ctx, "backup", f.config)
+	if err != nil {
+		return m, err
+	}
+	defer conn.Close()
+	ctx, cancel := conn.WithDenial(ctx)
+	defer cancel()
+	return a.backupFrom(ctx, dir, conn.Conn, settings.Streams(), f)
+}
+
+// ledgerOf connects as the user that the settings of the writer name.
+func (a *app) ledgerOf(ctx context.Context, command, config string) (run.Settings, *natsconn.Conn, error) {
+	settings, err := run.LoadSettings(command, "", []string{"--config", config}, a.Env, a.Stderr)
+	if err != nil {
+		return settings, nil, errors.Mark(err, errUsage)
+	}
+	conn, err := natsconn.Connect(ctx, settings.Bus("catenary "+command, a.Env, slog.New(slog.DiscardHandler)))
+	return settings, conn, err
+}
+
+// backupFrom backs up over a connection in the ledger's account. However the stream is configured: this is the way out of one that is not safe.
+func (a *app) backupFrom(ctx context.Context, dir string, nc *nats.Conn, o topology.Options, f backupFlags) (m backup.Manifest, err error) {
+	store, err := natsstore.Open(ctx, nc, natsstore.Config{Reading: true})
+	if err != nil {
+		return m, err
+	}
+	defer store.Close()
+	if err := run.AskForHoles(ctx, nc); err != nil {
+		return m, err
+	}
+	ledger, err := backup.NewLedger(nc, store)
+	if err != nil {
+		return m, err
+	}
+	if !f.artifacts {
+		return a.takeBackup(ctx, dir, ledger, nil, f)
+	}
+	err = run.ServeDepot(ctx, nc, o, slog.New(slog.DiscardHandler), func(client *depot.Client) (err error) {
+		m, err = a.takeBackup(ctx, dir, ledger, client, f)
+		return err
 	})
 	return m, err
 }

@@ -204,6 +204,15 @@ func TestRestoreOntoAServer(t *testing.T) {
 	if found := on(t).must(exitRefused, "restore", b, "--config", settings); !strings.Contains(found.err, topology.EventStream) {
 		t.Errorf("a second time it says %q", found.err)
 	}
+	// A stream that no writer starts on can be saved all the same: nobody takes this back.
+	unsafe := stream.CachedInfo().Config
+	unsafe.AllowMsgTTL = true
+	if _, err := js.UpdateStream(t.Context(), unsafe); err != nil {
+		t.Fatal(err)
+	}
+	if again := read[backup.Manifest](on(t), "backup", filepath.Join(dir, "again"), "--config", settings); again.Head != m.Head {
+		t.Errorf("backed up as the ledger's user it ends at %v, want %v", again.Head, m.Head)
+	}
 }
 
 // TestStoreIsWatched: whoever asks how the chain is hears of its store.

@@ -13,7 +13,6 @@ import (
 
 	"catenary/embedded"
 	"catenary/internal/backup"
-	"catenary/internal/natsconn"
 	"catenary/internal/room"
 	"catenary/internal/run"
 )
@@ -92,19 +91,14 @@ func (a *app) restore(ctx context.Context, dir string, f restoreFlags) error {
 
 // restoreOnto restores onto a server, as the ledger's user.
 func (a *app) restoreOnto(ctx context.Context, dir string, m backup.Manifest, config string, progress func(backup.Progress)) error {
-	settings, err := run.LoadSettings("restore", "", []string{"--config", config}, a.Env, a.Stderr)
-	if err != nil {
-		return errors.Mark(err, errUsage)
-	}
-	log := slog.New(slog.DiscardHandler)
-	conn, err := natsconn.Connect(ctx, settings.Bus("catenary restore", a.Env, log))
+	settings, conn, err := a.ledgerOf(ctx, "restore", config)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	ctx, cancel := conn.WithDenial(ctx)
 	defer cancel()
-	return goesOn(run.Restore(ctx, m, dir, backup.Target{Conn: conn.Conn, Streams: settings.Streams(), Progress: progress}, log), "")
+	return goesOn(run.Restore(ctx, m, dir, backup.Target{Conn: conn.Conn, Streams: settings.Streams(), Progress: progress}, slog.New(slog.DiscardHandler)), "")
 }
 
 // restoreInto makes the store of a chain. Until it is whole it is marked, so that nobody starts over it.

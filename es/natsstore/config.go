@@ -14,6 +14,8 @@ type Config struct {
 	Stream string
 	// Restoring names the restore that is at work in the stream. Everybody else MUST leave it empty, and can't open the stream meanwhile.
 	Restoring string
+	// Reading is for who only reads, and MUST append nothing: a stream that is not safe to append to can be read, and has to be, to be saved.
+	Reading bool
 	// MaxInFlight bounds the messages sent and not yet answered. Zero means 4,096: enough to keep a server busy over a
 	// network, and far below the 100,000 at which a stream begins to drop what comes in.
 	MaxInFlight int

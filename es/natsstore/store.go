@@ -76,7 +76,11 @@ func Open(ctx context.Context, nc *nats.Conn, config Config) (*Store, error) {
 	if config.Restoring != "" {
 		want.Metadata = map[string]string{streams.RestoringKey: config.Restoring}
 	}
-	if err := streams.Check(keepsEvents, want, found); err != nil {
+	check := streams.Check
+	if config.Reading {
+		check = streams.CheckRestored
+	}
+	if err := check(keepsEvents, want, found); err != nil {
 		return nil, err
 	}
 	s.learn(found)

@@ -2,6 +2,8 @@ package run
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"catenary/internal/guard"
 	"catenary/internal/health"
@@ -38,7 +40,14 @@ func judgeGuard(s guard.State) health.Finding {
 	open := s.Open()
 	switch {
 	case len(open) > 0:
-		return health.Finding{State: health.Fail, Code: health.Damaged, Reason: open[0].String(), Next: open[0].Advice(), Since: open[0].Since}
+		reasons, next := make([]string, len(open)), make([]string, len(open))
+		for i, a := range open {
+			reasons[i], next[i] = a.String(), a.Advice()
+		}
+		slices.Sort(next)
+		return health.Finding{
+			State: health.Fail, Code: health.Damaged, Reason: strings.Join(reasons, "; "), Next: strings.Join(slices.Compact(next), "; "), Since: open[0].Since,
+		}
 	case len(s.Alarms) > 0:
 		undone := s.Alarms[0]
 		return health.Finding{State: health.Warn, Code: health.Damaged, Reason: undone.String(), Next: undone.Advice(), Since: undone.Since}

@@ -25,7 +25,7 @@ func (e *ConfigError) Error() string {
 		return fmt.Sprintf("stream %s has %s replicas, expected %s: the server gives no more to one that it persists asynchronously; take a backup, and restore it onto the cluster (docs/guides/cluster.md)",
 			e.Stream, e.Found, e.Expected)
 	}
-	return fmt.Sprintf("stream %s has %s %s, expected %s: it is not safe to keep %s in; update the stream, or use another server",
+	return fmt.Sprintf("stream %s has %s %s, expected %s: it is not safe to keep %s in; update the stream, or take a backup without its writer (catenary backup --store or --config), and restore it onto another server",
 		e.Stream, e.Field, e.Found, e.Expected, e.Keeps)
 }
 
@@ -39,6 +39,16 @@ const RestoringKey = "catenary-restoring"
 func Check(keeps string, want, found jetstream.StreamConfig) error {
 	if all := Dangers(keeps, want, found); len(all) > 0 {
 		return all[0]
+	}
+	return nil
+}
+
+// CheckRestored says only whether all is in a stream that is to be: that no restore is at work, or the one that is wanted. It gives a [*ConfigError].
+func CheckRestored(keeps string, want, found jetstream.StreamConfig) error {
+	for _, d := range Dangers(keeps, want, found) {
+		if d.Field == restoreField {
+			return d
+		}
 	}
 	return nil
 }
