@@ -75,6 +75,9 @@ func (p Place) Share() float64 {
 
 // String names the place with its figures.
 func (p Place) String() string {
+	if p.Kind == Disk && p.Limit == 0 {
+		return fmt.Sprintf("%s %s: nothing is left of it but the reserve, or less; %d bytes are stored there", p.Kind, p.Name, p.Used)
+	}
 	return fmt.Sprintf("%s %s: %d of %d bytes (%.0f %%)", p.Kind, p.Name, p.Used, p.Limit, 100*p.Share())
 }
 
