@@ -120,9 +120,16 @@ func startError(f fatalError) error {
 	}
 }
 
-// stop stops the server and waits until nothing of it runs. A mirror that has just asked its origin for a consumer would wait
-// half a minute for an answer that a stopped server never gives, so it is allowed to get it first.
+// requestSettleTime bounds how long a stop is put off for requests that are being worked on.
+const requestSettleTime = 5 * time.Second
+
+// stop stops the server and waits until nothing of it runs. A stream that is being made at that moment would stay open behind it, over files that are
+// the next server's. A mirror that has just asked its origin for a consumer would wait half a minute for an answer that a stopped server never gives, so
+// it is allowed to get it first.
 func (n *node) stop() {
+	for deadline := time.Now().Add(requestSettleTime); n.requestsUnderWay() && time.Now().Before(deadline); {
+		time.Sleep(settlePollInterval)
+	}
 	for deadline := time.Now().Add(mirrorSettleTime); n.mirrorsSettling() && time.Now().Before(deadline); {
 		time.Sleep(settlePollInterval)
 	}
@@ -133,6 +140,12 @@ func (n *node) stop() {
 // healthy is true when all streams of the node are there and current.
 func (n *node) healthy() bool {
 	return n.server.Healthz(&server.HealthzOptions{}).StatusCode == http.StatusOK
+}
+
+// requestsUnderWay is true while some request to JetStream is being worked on, or waits for that.
+func (n *node) requestsUnderWay() bool {
+	state, err := n.server.Jsz(nil)
+	return err == nil && state.API.Inflight > 0
 }
 
 // mirrorsSettling is true while some mirror that is led here has neither heard from its origin nor failed to.

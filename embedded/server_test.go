@@ -69,6 +69,18 @@ func TestStartAndStop(t *testing.T) {
 	// Nobody listens any more: that would be a goroutine. The port may be another process's by now.
 	check(t, estest.Leaks(ignore))
 
+	// A stream that is being made when the server stops is closed with it.
+	making, err := embedded.Start(testContext(t), embedded.Config{StoreDir: t.TempDir(), Logger: logTo(t)})
+	check(t, err)
+	nc, err := making.Ledger()
+	check(t, err)
+	for n := range 200 {
+		check(t, nc.Publish(fmt.Sprintf("$JS.API.STREAM.CREATE.S%d", n), fmt.Appendf(nil, `{"name":"S%d","subjects":["s.%d"],"max_bytes":1024,"storage":"file"}`, n, n)))
+	}
+	check(t, nc.Flush())
+	stop(t, making)
+	check(t, estest.Leaks(ignore))
+
 	// A mirror asks its origin again a moment after a start; a stop in that moment leaves nothing behind either.
 	again, err := embedded.Start(testContext(t), embedded.Config{StoreDir: dir, Logger: logTo(t)})
 	check(t, err)

@@ -32,8 +32,9 @@ way to find out what was.
 Keep the head it prints (the last event's sequence and hash): a stream that was cut short, and its buckets with it, can only be
 told from a short one by somebody who knows an earlier head.`
 
-// mirrorPatience is how long a copy may take to have what its bucket had when it was checked.
-const mirrorPatience = 10 * time.Second
+// mirrorPatience is how long a copy may take to have what its bucket had when it was checked: a server that has recovered it before its bucket asks again after
+// half a minute.
+const mirrorPatience = 45 * time.Second
 
 // verification is all that verify finds.
 type verification struct {
