@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"catenary/internal/guard"
 	"catenary/internal/health"
@@ -14,7 +15,7 @@ import (
 // lookAtRoom begins to look at how full the store is, whenever somebody asks; what is given ends that.
 func (m Monitor) lookAtRoom(watch *room.Watch) (forget func()) {
 	unlook := m.Health.Look(func(context.Context) []health.Check {
-		return []health.Check{{Name: health.CheckRoom, Finding: judgeRoom(watch.State())}}
+		return []health.Check{{Name: health.CheckRoom, Finding: judgeRoom(watch.State(), time.Now())}}
 	})
 	unmeasure := m.Metrics.Look(func(_ context.Context, set telemetry.Set) {
 		for _, p := range watch.State().Places {
@@ -62,8 +63,11 @@ func judgeGuard(s guard.State) health.Finding {
 	return health.Finding{State: health.OK, Reason: "all streams are as they must be"}
 }
 
-// judgeRoom says how full the store is, by its fullest place.
-func judgeRoom(s room.State) health.Finding {
+// awayAfter is for how long the store may not answer until whoever needs it is not ready: more than one look of the room's watch.
+const awayAfter = 15 * time.Second
+
+// judgeRoom says how full the store is, by its fullest place, and whether it answers.
+func judgeRoom(s room.State, now time.Time) health.Finding {
 	f := health.Finding{State: health.OK}
 	if len(s.Places) > 0 {
 		fullest := s.Places[0]
@@ -77,6 +81,9 @@ func judgeRoom(s room.State) health.Finding {
 		f.State, f.Code, f.Next = health.Warn, health.Scarce, narrow[0].Advice()
 	case s.Problem != "":
 		f.State, f.Code, f.Reason, f.Next = health.Warn, health.Away, "it can't be looked at: "+s.Problem, "see whether the server answers; what was seen last counts until then"
+		if !s.At.IsZero() && now.Sub(s.At) > awayAfter {
+			f.State, f.Since = health.Fail, s.At
+		}
 	}
 	return f
 }
