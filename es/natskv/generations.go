@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
+	"time"
 
 	"github.com/cockroachdb/errors"
 	"github.com/nats-io/nats.go"
@@ -252,6 +253,9 @@ func (g *Generations) Copied(ctx context.Context, n project.Generation, revision
 	return err
 }
 
+// fencePause is for how long nothing may come into a bucket of several servers until it counts as closed: well above what they take to agree.
+const fencePause = 100 * time.Millisecond
+
 // Fence sets the limit of a generation's bucket to what it holds: the server then refuses every further value, and the room
 // that was kept for it is free for others. It tells of nothing more either. [Generations.Serve] undoes both.
 func (g *Generations) Fence(ctx context.Context, n project.Generation) error {
@@ -260,7 +264,7 @@ func (g *Generations) Fence(ctx context.Context, n project.Generation) error {
 	fail := func(err error) error {
 		return natsstore.ReadError(errors.Wrapf(err, "keep more values from bucket %s", n.Bucket))
 	}
-	for {
+	for last := uint64(0); ; {
 		var stream jetstream.Stream
 		err := streams.Insist(ctx, func(ctx context.Context) (err error) {
 			stream, err = g.js.Stream(ctx, topology.BucketStream(n.Bucket))
@@ -273,7 +277,17 @@ func (g *Generations) Fence(ctx context.Context, n project.Generation) error {
 		c := info.Config
 		held := int64(max(info.State.Bytes, 1))
 		if c.MaxBytes > 0 && c.MaxBytes <= held && c.RePublish == nil {
-			return nil
+			if c.Replicas <= 1 || last == info.State.LastSeq {
+				return nil
+			}
+			// What the leader had taken before the limit is on its way to the other servers, and comes yet.
+			last = info.State.LastSeq
+			select {
+			case <-time.After(fencePause):
+				continue
+			case <-ctx.Done():
+				return fail(ctx.Err())
+			}
 		}
 		c.MaxBytes, c.RePublish = held, nil
 		err = streams.Insist(ctx, func(ctx context.Context) error {
