@@ -40,23 +40,26 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// WithEnvironment fills empty settings from the environment's variables, read through getenv (os.Getenv).
+// WithEnvironment fills empty settings from the environment's variables, read through getenv (os.Getenv). Who connects is one setting: where that is given,
+// the environment does not say it again in another way.
 func (c Config) WithEnvironment(getenv func(string) string) Config {
+	identified := c.Creds != "" || c.NKey != "" || c.User != ""
 	for _, v := range []struct {
-		field *string
-		name  string
+		field    *string
+		name     string
+		identity bool
 	}{
-		{&c.Server, "NATS_URL"},
-		{&c.Context, "NATS_CONTEXT"},
-		{&c.Creds, "NATS_CREDS"},
-		{&c.NKey, "NATS_NKEY"},
-		{&c.User, "NATS_USER"},
-		{&c.Password, "NATS_PASSWORD"},
-		{&c.Cert, "NATS_CERT"},
-		{&c.Key, "NATS_KEY"},
-		{&c.CA, "NATS_CA"},
+		{field: &c.Server, name: "NATS_URL"},
+		{field: &c.Context, name: "NATS_CONTEXT"},
+		{&c.Creds, "NATS_CREDS", true},
+		{&c.NKey, "NATS_NKEY", true},
+		{&c.User, "NATS_USER", true},
+		{&c.Password, "NATS_PASSWORD", true},
+		{field: &c.Cert, name: "NATS_CERT"},
+		{field: &c.Key, name: "NATS_KEY"},
+		{field: &c.CA, name: "NATS_CA"},
 	} {
-		if *v.field == "" {
+		if *v.field == "" && !(identified && v.identity) {
 			*v.field = getenv(v.name)
 		}
 	}

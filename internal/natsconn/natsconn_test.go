@@ -336,3 +336,17 @@ func TestClosedWhenNoLongerAccepted(t *testing.T) {
 	startServer(t, embedded.Config{StoreDir: dir, Listen: address})
 	within(t, "the end of the connection", nc.Closed())
 }
+
+// TestWhoConnectsIsOneSetting: what a person has in their environment does not get in the way of a program that is told who it is.
+func TestWhoConnectsIsOneSetting(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"NATS_USER": "ann", "NATS_PASSWORD": "secret", "NATS_CA": "ca.pem"}
+	told := natsconn.Config{NKey: "ledger.nk"}.WithEnvironment(func(name string) string { return env[name] })
+	if want := (natsconn.Config{NKey: "ledger.nk", CA: "ca.pem"}); told != want {
+		t.Errorf("it connects by %+v, want %+v", told, want)
+	}
+	asked := natsconn.Config{}.WithEnvironment(func(name string) string { return env[name] })
+	if asked.User != "ann" || asked.Password != "secret" {
+		t.Errorf("it connects by %+v", asked)
+	}
+}
