@@ -254,7 +254,7 @@ func (g *Generations) Copied(ctx context.Context, n project.Generation, revision
 }
 
 // fencePause is for how long nothing may come into a bucket of several servers until it counts as closed: well above what they take to agree.
-const fencePause = 100 * time.Millisecond
+const fencePause = 250 * time.Millisecond
 
 // Fence sets the limit of a generation's bucket to what it holds: the server then refuses every further value, and the room
 // that was kept for it is free for others. It tells of nothing more either. [Generations.Serve] undoes both.
