@@ -130,7 +130,7 @@ func checkedWith(code int) error {
 func (a *app) showCheck(d diagnosis.Diagnosis, processes int, h diagnosis.Held, output format) error {
 	code := checkCode(h.State)
 	status := exitNames()[h.State]
-	text := nagios("CATENARY", status, h.Problems, fmt.Sprintf("%d processes well at event %d", processes, d.Measures.Event), figures(h.Figures))
+	text := nagios("CATENARY", status, h.Problems, fmt.Sprintf("%s well at event %d", counted(processes, "process"), d.Measures.Event), figures(h.Figures))
 	if output == formatJSON {
 		body, err := json.Marshal(struct {
 			Status string `json:"status"`

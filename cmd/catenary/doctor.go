@@ -97,7 +97,7 @@ func (a *app) showDiagnosis(d diagnosis.Diagnosis, e diagnosis.Evidence, output 
 		return errors.Wrap(err, "write the output")
 	}
 	if len(d.Problems) == 0 {
-		a.sayf("nothing is wrong: %d checks, %d processes", len(d.Well), len(e.Reports))
+		a.sayf("nothing is wrong: %s, %s", counted(len(d.Well), "check"), counted(len(e.Reports), "process"))
 	}
 	return nil
 }
